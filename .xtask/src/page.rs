@@ -1,0 +1,147 @@
+//! The page: its packages, its build by Vite into `www/dist`, and what a first visit transfers.
+
+use crate::project::{Outcome, Project, output_of, run, stage};
+use crate::stamp::{self, Stamp};
+use crate::wasm::{self, Module, STAMP_FILE};
+use std::fs;
+use std::process::Command;
+
+/// What Vite and the page's tools need.
+const OLDEST_NODE: (u32, u32) = (20, 19);
+/// The most a first visit may transfer, in bytes after brotli.
+pub const FIRST_VISIT_LIMIT: u64 = 2_300_000;
+/// Files that are fetched only when a person presses Train.
+const LATER: &str = "warm-start/";
+const NPM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
+
+/// Builds the browser modules and the page where their sources have changed.
+pub fn build(project: &Project) -> Outcome<()> {
+    wasm::build(project, &Module::ALL)?;
+    install_packages(project)?;
+    bundle(project)
+}
+
+/// npm in the page's folder.
+pub fn npm(project: &Project) -> Command {
+    let mut npm = project.command(NPM);
+    npm.current_dir(project.www());
+    npm
+}
+
+/// Installs the packages of the lock file, unless they are there already.
+pub fn install_packages(project: &Project) -> Outcome<()> {
+    let node = output_of(project.command("node").arg("--version"));
+    if !node.as_deref().and_then(version).is_some_and(|found| found >= OLDEST_NODE) {
+        let found = node.map_or("it is not installed".to_string(), |text| format!("this is {text}"));
+        return Err(format!("the page needs Node.js {}.{} or newer with npm ({found})", OLDEST_NODE.0, OLDEST_NODE.1));
+    }
+    let changed = |path: &str| fs::metadata(project.www().join(path)).and_then(|data| data.modified()).ok();
+    let (wanted, installed) = (changed("package-lock.json"), changed("node_modules/.package-lock.json"));
+    if wanted.is_none() {
+        return Err("www/package-lock.json is missing".to_string());
+    }
+    if installed >= wanted {
+        eprintln!("-- page packages: up to date");
+        return Ok(());
+    }
+    stage("page packages: npm ci", || {
+        run(npm(project).args(["ci", "--no-audit", "--no-fund"]).stdout(std::io::stderr()), "npm ci in www")
+    })
+}
+
+fn bundle(project: &Project) -> Outcome<()> {
+    let mut stamp = Stamp::new();
+    let skip = |path: &str| ["www/node_modules", "www/dist", "www/src/wasm"].contains(&path);
+    stamp.add_path(&project.root, "www", &skip)?;
+    for module in ["page", "engine"] {
+        stamp.add_path(&project.root, &format!("www/src/wasm/{module}/{STAMP_FILE}"), &|_| false)?;
+    }
+    let kept = project.www().join("node_modules/.turnwise-page");
+    if project.dist().join("index.html").is_file() && stamp::is_current(&kept, &stamp.text()) {
+        eprintln!("-- page: up to date");
+        return Ok(());
+    }
+    stage("page: npm run build", || {
+        run(npm(project).args(["run", "--silent", "build"]).stdout(std::io::stderr()), "npm run build in www")?;
+        stamp::keep(&kept, &stamp.text())
+    })
+}
+
+/// `v20.19.1` as (20, 19).
+fn version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.trim_start_matches('v').split('.').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// The size of one published file, in bytes.
+#[derive(Debug, PartialEq)]
+struct Size {
+    path: String,
+    raw: u64,
+    gzip: u64,
+    brotli: u64,
+}
+
+/// The sizes of all published files.
+#[derive(Debug, PartialEq)]
+pub struct Sizes(Vec<Size>);
+
+/// Compresses the built page as hosts do, and measures it.
+pub fn sizes(project: &Project) -> Outcome<Sizes> {
+    stage("page: compressing", || {
+        let cache = project.target.join("compressed");
+        let script = project.root.join(".xtask/compress.mjs");
+        let text = output_of(project.command("node").arg(script).arg(project.dist()).arg(cache))
+            .ok_or("compressing www/dist failed; build the page first with `cargo xtask build`")?;
+        Sizes::parse(&text)
+    })
+}
+
+impl Sizes {
+    fn parse(text: &str) -> Outcome<Self> {
+        let line = |line: &str| {
+            let mut parts = line.split('\t');
+            let path = parts.next()?.to_string();
+            let mut number = || parts.next()?.parse().ok();
+            Some(Size { path, raw: number()?, gzip: number()?, brotli: number()? })
+        };
+        text.lines().map(|text| line(text).ok_or(format!("`{text}` is no line of sizes"))).collect::<Outcome<Vec<_>>>().map(Self)
+    }
+
+    /// Bytes of a first visit after brotli: every file but those fetched later.
+    pub fn first_visit(&self) -> u64 {
+        self.0.iter().filter(|size| !size.path.starts_with(LATER)).map(|size| size.brotli).sum()
+    }
+
+    /// Prints the table.
+    pub fn print(&self) {
+        println!("{:<58} {:>11} {:>11} {:>11}", "file (bytes)", "raw", "gzip -9", "brotli -q11");
+        for size in &self.0 {
+            let note = if size.path.starts_with(LATER) { "  (on Train)" } else { "" };
+            println!("{:<58} {:>11} {:>11} {:>11}{note}", size.path, size.raw, size.gzip, size.brotli);
+        }
+        let (total, limit) = (self.first_visit() as f64 / 1e6, FIRST_VISIT_LIMIT as f64 / 1e6);
+        println!("a first visit transfers {total:.3} MB with brotli (limit {limit:.1} MB)");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_node_are_read() {
+        assert_eq!(version("v20.20.2"), Some((20, 20)));
+        assert!(version("v18.20.0").unwrap() < OLDEST_NODE && version("v22.1.0").unwrap() > OLDEST_NODE);
+        assert_eq!(version("none"), None);
+    }
+
+    #[test]
+    fn a_first_visit_leaves_out_what_comes_later() {
+        let sizes =
+            Sizes::parse("index.html\t100\t60\t50\nassets/a.wasm\t1000\t400\t300\nwarm-start/search.safetensors\t9\t8\t7")
+                .unwrap();
+        assert_eq!(sizes.first_visit(), 350);
+        assert!(Sizes::parse("index.html\tmany").unwrap_err().contains("index.html"));
+    }
+}

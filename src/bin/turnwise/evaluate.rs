@@ -1,0 +1,47 @@
+//! `turnwise evaluate`: how a checkpoint does on held-out questions.
+
+use burn::tensor::Device;
+use clap::ArgMatches;
+use turnwise::config::{self, ExperimentConfig};
+use turnwise::environment::{REGISTRY, declaration};
+use turnwise::metrics::summarise_episodes;
+use turnwise::policy::{Checkpoint, Policy};
+use turnwise::trainer::Trainer;
+
+use crate::Failure;
+use crate::options::{device, given, with_options};
+
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let path = given(matches, "checkpoint").unwrap_or_default();
+    let file = std::fs::read(path).map_err(|error| format!("cannot read the checkpoint {path}: {error}"))?;
+    let checkpoint = Checkpoint::from_bytes(&file).map_err(|error| format!("{path}: {error}"))?;
+    let outcome = config::from_link(&checkpoint.experiment, REGISTRY);
+    let (config, notes) = with_options(matches, outcome.config, outcome.notes);
+    notes.iter().for_each(|note| eprintln!("note: {}", note.text_en));
+    let chosen = device(matches);
+    let policy = load(&checkpoint, &chosen.device).map_err(|error| format!("{path}: {error}"))?;
+    let episodes = matches.get_one::<u32>("episodes").copied().unwrap_or(1024) as usize;
+    pollster::block_on(evaluate(&config, &policy, episodes))
+}
+
+fn load(checkpoint: &Checkpoint, device: &Device) -> Result<Policy, Failure> {
+    Ok(checkpoint.policy.init(device).with_weights(&checkpoint.weights)?)
+}
+
+/// Plays `episodes` held-out questions and prints success and calls with their standard errors.
+pub async fn evaluate(config: &ExperimentConfig, policy: &Policy, episodes: usize) -> Result<(), Failure> {
+    let played = Trainer::new(config.clone(), policy).play_held_out(episodes).await?;
+    let types = declaration(config).question_types;
+    let summary = summarise_episodes(0, &played, &[], &[], types.len());
+    let error = |p: f64, n: usize| (p * (1.0 - p) / n.max(1) as f64).sqrt();
+    println!("environment {}, {} held-out episodes", config.environment, played.len());
+    println!("success {:.3} +- {:.3}", summary.train_success, error(summary.train_success, played.len()));
+    println!("calls {:.2}  turns {:.2}  truncated {:.3}  malformed {:.3}", summary.calls, summary.turns, summary.truncated, summary.malformed);
+    for (kind, statistics) in types.iter().zip(&summary.by_type) {
+        if let (Some(success), Some(calls)) = (statistics.success, statistics.calls) {
+            let margin = error(success, statistics.episodes);
+            println!("  {}: success {success:.3} +- {margin:.3}  calls {calls:.2}  ({} episodes)", kind.en, statistics.episodes);
+        }
+    }
+    Ok(())
+}

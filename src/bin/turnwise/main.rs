@@ -1,0 +1,91 @@
+//! The same training natively, from the command line.
+
+mod evaluate;
+mod explain;
+mod options;
+mod train;
+mod warm_start;
+
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Command};
+
+/// What went wrong, in words for the person at the terminal.
+type Failure = Box<dyn std::error::Error>;
+
+fn command() -> Command {
+    let experiment = Arg::new("experiment")
+        .value_name("LINK|FILE.json")
+        .help("A link of the page (the whole address or what follows #), or a file with settings in JSON");
+    let device = Arg::new("device")
+        .long("device")
+        .value_parser(["auto", "cpu", "gpu"])
+        .default_value("cpu")
+        .help("What to compute on");
+    let warm_starts = Arg::new("warm-starts")
+        .long("warm-starts")
+        .value_name("FOLDER")
+        .default_value("www/public/warm-start")
+        .help("Where the shipped warm-start checkpoints are");
+    let train = Command::new("train")
+        .about("Trains, and writes metrics.jsonl, episodes.jsonl, checkpoint.safetensors and experiment.json")
+        .arg(experiment.clone())
+        .arg(Arg::new("out").long("out").value_name("FOLDER").required(true).help("Where the results go"))
+        .arg(Arg::new("record").long("record").value_name("FILE").help("Also keep the run for the page to open on"))
+        .args([device.clone(), warm_starts.clone()]);
+    let warm_start = Command::new("warm-start")
+        .about("Imitates the environment's demonstrator and writes a checkpoint")
+        .arg(experiment.clone())
+        .arg(Arg::new("out").long("out").value_name("FILE").required(true).help("The checkpoint (safetensors, 16-bit)"))
+        .arg(device.clone());
+    let evaluate = Command::new("evaluate")
+        .about("Plays held-out questions with a checkpoint")
+        .arg(Arg::new("checkpoint").value_name("CHECKPOINT").required(true))
+        .arg(
+            Arg::new("episodes")
+                .long("episodes")
+                .value_parser(clap::value_parser!(u32).range(1..=65536))
+                .default_value("1024")
+                .help("How many questions, 1 to 65536"),
+        )
+        .arg(device);
+    let link = Command::new("link")
+        .about("Explains a link: what it sets, what was clamped or refused")
+        .arg(experiment.required(true));
+    let settings = Command::new("settings").about("Prints every setting with default, bounds and meaning, as Markdown");
+    Command::new("turnwise")
+        .about("Multi-turn reinforcement learning, small enough to watch")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands([
+            options::with_settings(train),
+            options::with_settings(evaluate),
+            options::with_settings(warm_start),
+            options::with_settings(link),
+            settings,
+        ])
+}
+
+fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    match matches.subcommand() {
+        Some(("train", matches)) => train::run(matches),
+        Some(("warm-start", matches)) => warm_start::run(matches),
+        Some(("evaluate", matches)) => evaluate::run(matches),
+        Some(("link", matches)) => explain::run(matches),
+        _ => {
+            println!("{}", turnwise::config::markdown(turnwise::environment::REGISTRY));
+            Ok(())
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match run(&command().get_matches()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("turnwise: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Settings on the command line: one option each, from their declaration.
+
+use clap::{Arg, ArgMatches, Command};
+use turnwise::config::{self, ExperimentConfig, Kind, Note, SETTINGS, Setting};
+use turnwise::device::{Chosen, DeviceChoice, DeviceKind, choose, native_adapter};
+use turnwise::environment::REGISTRY;
+
+use crate::Failure;
+
+/// Adds `--SETTING VALUE` for every setting of the experiment and of every environment.
+pub fn with_settings(command: Command) -> Command {
+    let environments = REGISTRY.iter().flat_map(|environment| {
+        environment.settings.iter().map(|setting| (setting, format!("Settings of the environment `{}`", environment.name)))
+    });
+    let all = SETTINGS.iter().map(|setting| (setting, "Settings".to_string())).chain(environments);
+    let environment = Arg::new("environment").long("environment").value_name("NAME").help_heading("Settings").help(
+        REGISTRY.iter().map(|environment| format!("{}: {}", environment.name, environment.help.en)).collect::<Vec<_>>().join(" "),
+    );
+    all.fold(command.arg(environment), |command, (setting, heading)| {
+        if command.get_arguments().any(|known| known.get_id() == setting.name) {
+            return command;
+        }
+        command.arg(option(setting, heading))
+    })
+}
+
+fn option(setting: &'static Setting, heading: String) -> Arg {
+    let bounds = match setting.kind {
+        Kind::Number { min, max, .. } => format!("{min} to {max}"),
+        Kind::Integer { min, max, .. } => format!("{min} to {max}"),
+        Kind::IntegerChoice { options, .. } => options.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+        Kind::Switch { .. } => "true, false".to_string(),
+        Kind::Choice { options, .. } => options.iter().map(|option| option.value).collect::<Vec<_>>().join(", "),
+    };
+    Arg::new(setting.name)
+        .long(setting.name.replace('_', "-"))
+        .alias(setting.name)
+        .value_name("VALUE")
+        .allow_hyphen_values(true)
+        .help_heading(heading)
+        .help(format!("{} [{bounds}]", setting.help.en))
+}
+
+/// The experiment that the arguments describe. What was clamped or refused is said on standard error.
+///
+/// # Errors
+/// When the named file cannot be read.
+pub fn experiment(matches: &ArgMatches) -> Result<ExperimentConfig, Failure> {
+    let base = match given(matches, "experiment") {
+        None => (ExperimentConfig::defaults(given(matches, "environment").unwrap_or("search"), REGISTRY), Vec::new()),
+        Some(text) => read(text)?,
+    };
+    let (config, notes) = with_options(matches, base.0, base.1);
+    notes.iter().for_each(|note| eprintln!("note: {}", note.text_en));
+    Ok(config)
+}
+
+/// A link, or a file with settings in JSON.
+///
+/// # Errors
+/// When the named file cannot be read.
+pub fn read(text: &str) -> Result<(ExperimentConfig, Vec<Note>), Failure> {
+    let outcome = if text.ends_with(".json") {
+        let json = std::fs::read_to_string(text).map_err(|error| format!("cannot read the settings file {text}: {error}"))?;
+        config::from_json(&json, REGISTRY)
+    } else {
+        config::from_link(text, REGISTRY)
+    };
+    Ok((outcome.config, outcome.notes))
+}
+
+/// Applies the options to a configuration; the environment first, since it moves defaults.
+pub fn with_options(
+    matches: &ArgMatches,
+    mut config: ExperimentConfig,
+    mut notes: Vec<Note>,
+) -> (ExperimentConfig, Vec<Note>) {
+    let names = std::iter::once("environment")
+        .chain(SETTINGS.iter().map(|setting| setting.name))
+        .chain(REGISTRY.iter().flat_map(|environment| environment.settings.iter().map(|setting| setting.name)));
+    let mut done: Vec<&str> = Vec::new();
+    for name in names {
+        if done.contains(&name) {
+            continue;
+        }
+        done.push(name);
+        if let Some(value) = given(matches, name) {
+            notes.extend(config::set(&mut config, name, value, REGISTRY));
+        }
+    }
+    (config, notes)
+}
+
+/// The device that `--device` asks for; says which one it is.
+pub fn device(matches: &ArgMatches) -> Chosen {
+    let choice = match given(matches, "device") {
+        Some("gpu") => DeviceChoice::Gpu,
+        Some("auto") => DeviceChoice::Auto,
+        _ => DeviceChoice::Cpu,
+    };
+    let chosen = pollster::block_on(choose(choice, native_adapter));
+    let kind = if chosen.report.kind == DeviceKind::Webgpu { "GPU" } else { "CPU" };
+    eprintln!("device: {kind} ({}), because: {:?} {}", chosen.report.name, chosen.report.reason, chosen.report.detail);
+    chosen
+}
+
+/// The text of an argument, if the command has it and it was given.
+pub fn given<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a str> {
+    matches.try_get_one::<String>(name).ok().flatten().map(String::as_str)
+}

@@ -1,0 +1,261 @@
+//! Values of settings at run time, and the words that stand for them.
+
+use std::collections::BTreeMap;
+
+use super::setting::{ChoiceOption, DefaultValue, EnvironmentDeclaration, Kind, Setting};
+
+/// The value of one setting. Whole numbers are numbers too: the declaration knows which is meant.
+#[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts", untagged))]
+#[serde(untagged)]
+pub enum Value {
+    Switch(bool),
+    Number(f64),
+    Choice(String),
+}
+
+impl serde::Serialize for Value {
+    /// Plain JSON values; whole numbers without a decimal point.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::Switch(on) => serializer.serialize_bool(*on),
+            Value::Number(x) if x.fract() == 0.0 && x.abs() <= f64::from(u32::MAX) => serializer.serialize_i64(*x as i64),
+            Value::Number(x) => serializer.serialize_f64(*x),
+            Value::Choice(word) => serializer.serialize_str(word),
+        }
+    }
+}
+
+impl std::fmt::Display for Value {
+    /// The form of links and of the command line: `1` or `0` for a switch, the shortest digits that give the same number back.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Value::Switch(on) => write!(f, "{}", u8::from(*on)),
+            Value::Number(x) => f.write_str(&number_text(*x)),
+            Value::Choice(word) => f.write_str(word),
+        }
+    }
+}
+
+impl From<DefaultValue> for Value {
+    fn from(value: DefaultValue) -> Self {
+        match value {
+            DefaultValue::Number(x) => Value::Number(x),
+            DefaultValue::Integer(x) => Value::Number(f64::from(x)),
+            DefaultValue::Switch(on) => Value::Switch(on),
+            DefaultValue::Choice(word) => Value::Choice(word.to_owned()),
+        }
+    }
+}
+
+/// The shortest decimal form from which the same number is read back; whole numbers without a decimal point. Never depends on
+/// a locale.
+pub fn number_text(x: f64) -> String {
+    let digits = format!("{x:?}");
+    digits.strip_suffix(".0").map_or(digits.clone(), str::to_owned)
+}
+
+impl Setting {
+    /// The default of the declaration itself.
+    pub fn default_value(&self) -> Value {
+        match self.kind {
+            Kind::Number { default, .. } => Value::Number(default),
+            Kind::Integer { default, .. } | Kind::IntegerChoice { default, .. } => Value::Number(f64::from(default)),
+            Kind::Switch { default } => Value::Switch(default),
+            Kind::Choice { default, .. } => Value::Choice(default.to_owned()),
+        }
+    }
+
+    /// The default under an environment, which may replace the declaration's.
+    pub fn default_in(&self, environment: &EnvironmentDeclaration) -> Value {
+        let replaced = environment.defaults.iter().find(|(name, _)| *name == self.name);
+        replaced.map_or_else(|| self.default_value(), |&(_, value)| value.into())
+    }
+
+    /// Whether a value is of the setting's kind and within its bounds.
+    pub fn accepts(&self, value: &Value) -> bool {
+        match (self.kind, value) {
+            (Kind::Number { min, max, .. }, Value::Number(x)) => (min..=max).contains(x),
+            (Kind::Integer { min, max, .. }, Value::Number(x)) => {
+                x.fract() == 0.0 && (f64::from(min)..=f64::from(max)).contains(x)
+            }
+            (Kind::IntegerChoice { options, .. }, Value::Number(x)) => options.iter().any(|&option| f64::from(option) == *x),
+            (Kind::Switch { .. }, Value::Switch(_)) => true,
+            (Kind::Choice { options, .. }, Value::Choice(word)) => options.iter().any(|option| option.value == word),
+            _ => false,
+        }
+    }
+}
+
+/// The environment's own values, by name. Checked configurations hold exactly the names that the environment declares.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct Parameters(BTreeMap<String, Value>);
+
+impl Parameters {
+    /// The defaults of an environment's own settings.
+    pub fn defaults(environment: &EnvironmentDeclaration) -> Self {
+        Parameters(environment.settings.iter().map(|setting| (setting.name.to_owned(), setting.default_value())).collect())
+    }
+
+    /// The value of a name, if it has one.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// Gives a name a value. Bounds are not checked here; see [`super::check`].
+    pub fn insert(&mut self, name: &str, value: Value) {
+        self.0.insert(name.to_owned(), value);
+    }
+
+    /// Names and values, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// A number; 0 when there is none of this name.
+    pub fn number(&self, name: &str) -> f64 {
+        if let Some(Value::Number(x)) = self.get(name) { *x } else { 0.0 }
+    }
+
+    /// A whole number; 0 when there is none of this name.
+    pub fn integer(&self, name: &str) -> usize {
+        self.number(name) as usize
+    }
+
+    /// A switch; off when there is none of this name.
+    pub fn switch(&self, name: &str) -> bool {
+        self.get(name) == Some(&Value::Switch(true))
+    }
+
+    /// A choice; empty when there is none of this name.
+    pub fn choice(&self, name: &str) -> &str {
+        if let Some(Value::Choice(word)) = self.get(name) { word } else { "" }
+    }
+}
+
+/// A type that a field of the configuration may have. Values arrive checked; one of another kind leaves the field as it is.
+pub(super) trait Field {
+    fn value(&self) -> Value;
+    fn assign(&mut self, value: &Value);
+}
+
+macro_rules! number_field {
+    ($($type:ty),*) => {$(
+        impl Field for $type {
+            fn value(&self) -> Value {
+                Value::Number(*self as f64)
+            }
+            fn assign(&mut self, value: &Value) {
+                if let Value::Number(x) = value {
+                    *self = *x as $type;
+                }
+            }
+        }
+    )*};
+}
+number_field!(f64, usize, u32);
+
+impl Field for bool {
+    fn value(&self) -> Value {
+        Value::Switch(*self)
+    }
+    fn assign(&mut self, value: &Value) {
+        if let Value::Switch(on) = value {
+            *self = *on;
+        }
+    }
+}
+
+/// Declares a choice: the enum, its words and its labels. The first option is the enum's default.
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident {
+        $($(#[$option_doc:meta])* $option:ident $word:literal [$en:literal, $zh:literal],)*
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name { $($(#[$option_doc])* $option),* }
+
+        impl Default for $name {
+            fn default() -> Self {
+                [$($name::$option),*][0]
+            }
+        }
+
+        impl $name {
+            /// Words and labels, in order.
+            pub const OPTIONS: &'static [ChoiceOption] =
+                &[$(ChoiceOption { value: $word, label: super::setting::text($en, $zh) }),*];
+        }
+
+        impl Field for $name {
+            fn value(&self) -> Value {
+                Value::Choice(match self { $($name::$option => $word),* }.to_owned())
+            }
+            fn assign(&mut self, value: &Value) {
+                match value {
+                    $(Value::Choice(word) if word == $word => *self = $name::$option,)*
+                    _ => {}
+                }
+            }
+        }
+    };
+}
+
+choice! {
+    /// Which reward terms count.
+    RewardMode {
+        /// The right answer alone.
+        Outcome "outcome" ["Outcome", "结果"],
+        /// The process terms alone.
+        Process "process" ["Process", "过程"],
+        /// Both.
+        Mixed "mixed" ["Mixed", "混合"],
+    }
+}
+
+choice! {
+    /// How rewards become advantages.
+    CreditMethod {
+        /// One advantage for the whole trajectory.
+        Grpo "grpo" ["GRPO: whole episode", "GRPO：整条轨迹"],
+        /// Discounted return from the turn on, against the group at the same turn.
+        ReturnToGo "return_to_go" ["Return-to-go per turn", "逐轮剩余回报"],
+    }
+}
+
+choice! {
+    /// What advantages are divided by.
+    ScaleRewards {
+        /// The standard deviation of the group.
+        Group "group" ["Group standard deviation", "组内标准差"],
+        /// Nothing.
+        None "none" ["None", "不缩放"],
+    }
+}
+
+choice! {
+    /// How the learning rate goes over the run.
+    LearningRateSchedule {
+        /// It stays.
+        Constant "constant" ["Constant", "恒定"],
+        /// In a straight line to 0 at the end of the run.
+        Linear "linear" ["Linear to 0", "线性降到 0"],
+        /// Along half a cosine to 0 at the end of the run.
+        Cosine "cosine" ["Cosine to 0", "余弦降到 0"],
+    }
+}
+
+choice! {
+    /// Where the policy starts.
+    WarmStart {
+        /// From the checkpoint that ships with the page.
+        Shipped "shipped" ["Shipped checkpoint", "自带检查点"],
+        /// From imitation of the demonstrator, done at the start of the run.
+        Live "live" ["Imitate now", "现场模仿"],
+        /// From random weights.
+        None "none" ["Random weights", "随机权重"],
+    }
+}

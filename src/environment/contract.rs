@@ -1,0 +1,266 @@
+//! What every registered environment must keep to. A new environment is tested here without writing a line.
+
+use super::*;
+use crate::seed::{Purpose, RootSeed};
+use crate::vocabulary::{ANSWER, NAMES, spell};
+
+/// Episodes per environment and test.
+const EPISODES: u32 = 1000;
+const TURNS: u32 = 8;
+
+/// Draws of one test episode for one purpose.
+pub(super) fn draws(purpose: Purpose, episode: u32) -> Draws {
+    RootSeed(5).draws(purpose, episode, 0, 0)
+}
+
+/// Draws of the tool in one turn of a test episode.
+pub(super) fn tool(episode: u32, turn: u32) -> Draws {
+    RootSeed(5).draws(Purpose::Tool, episode, 0, 0).from(turn)
+}
+
+/// Takes an action given in words, and says what it led to in words.
+pub(super) fn act(environment: &mut dyn Environment, words: &str) -> (String, Facts) {
+    let token = |word| NAMES.iter().position(|name| *name == word).expect("a word of the vocabulary") as Token;
+    let action: Vec<Token> = words.split_whitespace().map(token).collect();
+    let step = environment.step(&action, tool(0, 0));
+    let observation = step.observation.map(|observation| spell(&environment.format_observation(&observation)));
+    (observation.unwrap_or("end".into()), step.facts)
+}
+
+/// An episode that the demonstrator played: its actions and what they led to.
+pub(super) fn demonstrate(environment: &mut dyn Environment, episode: u32) -> Vec<(Vec<Token>, Step)> {
+    environment.reset(draws(Purpose::Question, episode));
+    let mut demonstrator = environment.demonstrator(draws(Purpose::Demonstration, episode));
+    let mut turns: Vec<(Vec<Token>, Step)> = Vec::new();
+    while turns.last().is_none_or(|(_, step)| !step.done) && turns.len() < 20 {
+        let action = demonstrator.act(turns.last().and_then(|(_, step)| step.observation.as_ref()));
+        let step = environment.step(&action, tool(episode, turns.len() as u32));
+        turns.push((action, step));
+    }
+    turns
+}
+
+/// Runs a test on every environment, with its default configuration.
+fn for_every_environment(test: impl Fn(&ExperimentConfig, &EnvironmentDeclaration)) {
+    for declaration in REGISTRY {
+        test(&ExperimentConfig::defaults(declaration.name, REGISTRY), declaration);
+    }
+}
+
+/// Any tokens at all, 0 to 12 of them.
+fn random_tokens(draws: &mut Draws) -> Vec<Token> {
+    (0..draws.below(13)).map(|_| draws.below(SIZE as u32) as Token).collect()
+}
+
+/// A random walk through the grammar, `<eot>` included.
+fn random_legal(grammar: &Grammar, draws: &mut Draws) -> Vec<Token> {
+    let (mut action, mut state) = (Vec::new(), 0);
+    while action.last() != Some(&EOT) {
+        let legal: Vec<Token> = (0..SIZE as Token).filter(|&token| grammar.legal[state].contains(token)).collect();
+        let token = legal[draws.below(legal.len() as u32) as usize];
+        state = grammar.next[state][token as usize] as usize;
+        action.push(token);
+        assert!(action.len() <= 12, "the grammar does not end: {}", spell(&action));
+    }
+    action
+}
+
+/// Whether the grammar allows exactly this action.
+fn accepts(grammar: &Grammar, action: &[Token]) -> bool {
+    let ends_once = action.iter().position(|&token| token == EOT) == action.len().checked_sub(1) && !action.is_empty();
+    ends_once && grammar.along(action).iter().zip(action).all(|(legal, &token)| legal.contains(token))
+}
+
+/// A near miss: a legal action with one token changed, removed or added.
+fn damaged(mut action: Vec<Token>, draws: &mut Draws) -> Vec<Token> {
+    let (place, token) = (draws.below(action.len() as u32) as usize, draws.below(SIZE as u32) as Token);
+    match draws.below(3) {
+        0 => action[place] = token,
+        1 => drop(action.remove(place)),
+        _ => action.insert(place, token),
+    }
+    action
+}
+
+/// An action of any of the three kinds.
+fn random_action(grammar: &Grammar, draws: &mut Draws) -> Vec<Token> {
+    match draws.below(3) {
+        0 => random_tokens(draws),
+        1 => random_legal(grammar, draws),
+        _ => damaged(random_legal(grammar, draws), draws),
+    }
+}
+
+/// The actions of a test episode, whatever the environment answers.
+fn actions(grammar: &Grammar, episode: u32) -> Vec<Vec<Token>> {
+    let mut sample = draws(Purpose::SampleToken, episode);
+    (0..TURNS).map(|_| random_action(grammar, &mut sample)).collect()
+}
+
+/// Plays given actions from turn `first` on, up to the end of the episode.
+fn play(environment: &mut dyn Environment, episode: u32, actions: &[Vec<Token>], first: usize) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for (turn, action) in actions.iter().enumerate().skip(first) {
+        steps.push(environment.step(action, tool(episode, turn as u32)));
+        if steps.last().is_some_and(|step| step.done) {
+            break;
+        }
+    }
+    steps
+}
+
+#[test]
+fn the_same_draws_give_the_same_episode_whatever_came_before() {
+    for_every_environment(|config, declaration| {
+        let mut used = create(config);
+        let mut prompts = std::collections::HashSet::new();
+        for episode in 0..EPISODES {
+            let mut fresh = create(config);
+            let actions = actions(&fresh.grammar(), episode);
+            let prompt = fresh.reset(draws(Purpose::Question, episode));
+            let steps = play(fresh.as_mut(), episode, &actions, 0);
+            for _ in 0..2 {
+                assert_eq!(used.reset(draws(Purpose::Question, episode)), prompt, "{}", declaration.name);
+                assert_eq!(used.hidden_state(), fresh.hidden_state());
+                assert_eq!(play(used.as_mut(), episode, &actions, 0), steps, "{}", declaration.name);
+            }
+            prompts.insert(prompt);
+        }
+        assert!(prompts.len() > 15, "{}: only {} different prompts", declaration.name, prompts.len());
+    });
+}
+
+#[test]
+fn a_clone_taken_at_any_turn_goes_on_in_the_same_way_and_apart() {
+    for_every_environment(|config, declaration| {
+        for episode in 0..EPISODES {
+            let mut environment = create(config);
+            let actions = actions(&environment.grammar(), episode);
+            environment.reset(draws(Purpose::Question, episode));
+            let whole = play(environment.boxed_clone().as_mut(), episode, &actions, 0);
+            for turn in 0..whole.len() {
+                let mut clone = environment.boxed_clone();
+                assert_eq!(play(clone.as_mut(), episode, &actions, turn), whole[turn..], "{} at {turn}", declaration.name);
+                // What the clone did must not show in the original, which goes on from the same turn.
+                assert_eq!(environment.step(&actions[turn], tool(episode, turn as u32)), whole[turn]);
+            }
+        }
+    });
+}
+
+#[test]
+fn any_tokens_give_facts_that_agree_with_each_other() {
+    for_every_environment(|config, declaration| {
+        let mut environment = create(config);
+        let grammar = environment.grammar();
+        for episode in 0..5 * EPISODES {
+            environment.reset(draws(Purpose::Question, episode));
+            for (action, step) in actions(&grammar, episode).iter().zip(0..) {
+                let Step { observation, facts, done } = environment.step(action, tool(episode, step));
+                let place = || format!("{}: {} gave {facts:?}", declaration.name, spell(action));
+                let kinds = [facts.answered, facts.valid_call, facts.malformed];
+                assert_eq!(kinds.iter().filter(|&&kind| kind).count(), 1, "{}", place());
+                assert!(facts.valid_call || !(facts.repeated_call || facts.step_right), "{}", place());
+                assert!(facts.answered || !facts.format_right, "{}", place());
+                assert!(facts.format_right || !facts.answer_right, "{}", place());
+                assert_eq!(observation.is_none(), done, "{}", place());
+                // An answer word and an end of turn make an answer, whatever stands between.
+                let answer = action.len() > 1 && action.first() == Some(&ANSWER) && action.last() == Some(&EOT);
+                assert_eq!((facts.answered, done), (answer, answer), "{}", place());
+                if facts.malformed {
+                    assert_eq!(observation, Some(Observation::error()), "{}", place());
+                }
+                if let Some(observation) = observation {
+                    let tokens = environment.format_observation(&observation);
+                    assert_eq!((tokens.first(), tokens.last()), (Some(&OBS), Some(&OBS_END)), "{}", place());
+                    let content = &tokens[1..tokens.len() - 1];
+                    let plain = |&token: &Token| (token as usize) < SIZE && token != OBS && token != OBS_END;
+                    assert!(!content.is_empty() && content.iter().all(plain), "{}", place());
+                }
+                if done {
+                    break;
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn the_grammar_is_exactly_the_well_formed_actions_within_the_budget() {
+    for_every_environment(|config, declaration| {
+        let mut environment = create(config);
+        let grammar = environment.grammar();
+        let mut sample = draws(Purpose::SampleToken, 0);
+        let (mut accepted, mut refused) = (0, 0);
+        for episode in 0..5 * EPISODES {
+            environment.reset(draws(Purpose::Question, episode));
+            let legal = random_legal(&grammar, &mut sample);
+            assert!(accepts(&grammar, &legal) && legal.len() <= config.turn_tokens, "{}: {}", declaration.name, spell(&legal));
+            for action in [damaged(legal.clone(), &mut sample), random_tokens(&mut sample), legal] {
+                let facts = environment.boxed_clone().step(&action, tool(episode, 0)).facts;
+                let well_formed = facts.valid_call || facts.format_right;
+                assert_eq!(accepts(&grammar, &action), well_formed, "{}: {}", declaration.name, spell(&action));
+                *(if well_formed { &mut accepted } else { &mut refused }) += 1;
+            }
+        }
+        assert!(accepted > EPISODES && refused > EPISODES, "{}: {accepted} against {refused}", declaration.name);
+    });
+}
+
+#[test]
+fn demonstrations_are_well_formed_and_fit_the_default_limits() {
+    for_every_environment(|config, declaration| {
+        let mut environment = create(config);
+        let grammar = environment.grammar();
+        for episode in 0..EPISODES {
+            let prompt = environment.reset(draws(Purpose::Question, episode));
+            let turns = demonstrate(environment.as_mut(), episode);
+            let mut transcript = prompt;
+            for (action, step) in &turns {
+                assert!(accepts(&grammar, action), "{}: {}", declaration.name, spell(action));
+                assert!(action.len() <= config.turn_tokens, "{}: {}", declaration.name, spell(action));
+                transcript.extend(action);
+                transcript.extend(step.observation.iter().flat_map(|observation| environment.format_observation(observation)));
+            }
+            assert!(turns.last().is_some_and(|(_, step)| step.done), "{}: {}", declaration.name, spell(&transcript));
+            assert!(turns.len() <= config.turn_limit, "{}: {}", declaration.name, spell(&transcript));
+            assert!(transcript.len() <= config.context_length, "{}: {}", declaration.name, spell(&transcript));
+        }
+    });
+}
+
+#[test]
+fn prompts_have_one_length_and_every_type_of_question_occurs() {
+    for_every_environment(|config, declaration| {
+        let mut environment = create(config);
+        let length = environment.reset(draws(Purpose::Question, 0)).len();
+        let mut types = vec![0; declaration.question_types.len()];
+        for episode in 0..EPISODES {
+            let prompt = environment.reset(draws(Purpose::Question, episode));
+            assert_eq!(prompt.len(), length, "{}", declaration.name);
+            assert!(prompt.iter().all(|&token| (token as usize) < SIZE), "{}: {prompt:?}", declaration.name);
+            assert!(!environment.hidden_state().is_empty(), "{}", declaration.name);
+            types[environment.question_type()] += 1;
+        }
+        assert!(types.iter().all(|&count| count > 0), "{}: {types:?}", declaration.name);
+    });
+}
+
+#[test]
+fn every_registered_name_makes_an_environment_of_its_own() {
+    let mut prompts = std::collections::HashSet::new();
+    for declaration in REGISTRY {
+        let mut environment = create(&ExperimentConfig::defaults(declaration.name, REGISTRY));
+        let prompt: Vec<_> = (0..20).map(|episode| environment.reset(draws(Purpose::Question, episode))).collect();
+        assert!(prompts.insert(prompt), "{} is made as another environment: see `build`", declaration.name);
+    }
+}
+
+#[test]
+fn every_declaration_agrees_with_the_common_settings() {
+    crate::config::tests::audit(REGISTRY);
+    for_every_environment(|config, declaration| {
+        let prompt = create(config).reset(draws(Purpose::Question, 0));
+        assert!(prompt.len() <= crate::config::PROMPT_ROOM, "{}: prompt of {} tokens", declaration.name, prompt.len());
+    });
+}

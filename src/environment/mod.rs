@@ -1,0 +1,182 @@
+//! Tasks: what happens when the policy acts. Environments state facts, never worth.
+//!
+//! Training knows three methods, [`Environment::reset`], [`Environment::step`] and [`Environment::format_observation`], and
+//! nothing else of a task. All randomness comes in as counter-based [`Draws`], and the state is plain data that can be cloned,
+//! so any prefix of an episode can be restored exactly and rolled again.
+//!
+//! One environment is one file; a new one is that file and one line in `registry!`.
+
+mod calculator;
+#[cfg(test)]
+mod contract;
+mod search;
+
+use crate::config::{EnvironmentDeclaration, ExperimentConfig, Parameters};
+use crate::seed::Draws;
+use crate::vocabulary::{EOT, ERR, OBS, OBS_END, SIZE, Token, TokenSet};
+
+/// Makes the list of tasks and their constructor from one line per task.
+macro_rules! registry {
+    ($($module:ident :: $environment:ident),+ $(,)?) => {
+        /// Every task, in the order in which the page lists them.
+        pub static REGISTRY: &[&EnvironmentDeclaration] = &[$(&$module::DECLARATION),+];
+
+        fn build(name: &str, parameters: &Parameters) -> Option<Box<dyn Environment>> {
+            $(if name == $module::DECLARATION.name {
+                return Some(Box::new($module::$environment::new(parameters)));
+            })+
+            None
+        }
+    };
+}
+
+registry!(search::Search, calculator::Calculator);
+
+/// Makes the environment that a configuration names, before its first [`Environment::reset`].
+///
+/// The configuration has been checked, so its environment is registered; an unknown name falls back on the first task.
+pub fn create(config: &ExperimentConfig) -> Box<dyn Environment> {
+    build(&config.environment, &config.parameters).unwrap_or_else(|| Box::new(search::Search::new(&config.parameters)))
+}
+
+/// What is declared about the environment that a configuration names.
+pub fn declaration(config: &ExperimentConfig) -> &'static EnvironmentDeclaration {
+    REGISTRY.iter().find(|declaration| declaration.name == config.environment).unwrap_or(&REGISTRY[0])
+}
+
+/// A task that the policy talks to, one turn at a time.
+pub trait Environment: Send + Sync {
+    /// Starts a new episode and gives the prompt. The same draws give the same question and the same hidden state.
+    fn reset(&mut self, draws: Draws) -> Vec<Token>;
+
+    /// Takes the tokens of one action, its `<eot>` included when the policy wrote one within the budget. `tool` holds the
+    /// draws of this trajectory and turn. Any tokens are allowed; what is malformed is a fact, not an error.
+    fn step(&mut self, action: &[Token], tool: Draws) -> Step;
+
+    /// Writes an observation as tokens: its content between `<obs>` and `</obs>`.
+    fn format_observation(&self, observation: &Observation) -> Vec<Token> {
+        let mut tokens = vec![OBS];
+        tokens.extend(&observation.content);
+        tokens.push(OBS_END);
+        tokens
+    }
+
+    /// The optional grammar of one action.
+    fn grammar(&self) -> Grammar;
+
+    /// A scripted actor for the episode that was just reset: it makes the demonstrations of the warm start. `draws` must be
+    /// apart from those of [`Environment::reset`], or what it does would depend on the hidden state.
+    fn demonstrator(&self, draws: Draws) -> Box<dyn Demonstrator>;
+
+    /// Which kind of question this episode asks: an index into the declaration's `question_types`.
+    fn question_type(&self) -> usize;
+
+    /// What the policy does not see, in words, for the person who watches.
+    fn hidden_state(&self) -> String;
+
+    /// A copy with the same state, from which the episode can go on apart.
+    fn boxed_clone(&self) -> Box<dyn Environment>;
+}
+
+/// A scripted actor. It may know what the policy cannot see.
+pub trait Demonstrator {
+    /// The next action, given the observation of the last one (`None` on the first turn).
+    fn act(&mut self, observation: Option<&Observation>) -> Vec<Token>;
+}
+
+/// What a tool gave back, without the delimiters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    pub content: Vec<Token>,
+}
+
+impl Observation {
+    /// What a malformed action gets.
+    pub fn error() -> Self {
+        Observation { content: vec![ERR] }
+    }
+}
+
+/// What one action led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// `None` when the episode ended.
+    pub observation: Option<Observation>,
+    pub facts: Facts,
+    /// Ended by the rules of the task.
+    pub done: bool,
+}
+
+impl Step {
+    /// An answer, which ends the episode whatever its form.
+    pub fn answer(format_right: bool, answer_right: bool) -> Self {
+        let facts = Facts { answered: true, format_right, answer_right, ..Facts::default() };
+        Step { observation: None, facts, done: true }
+    }
+
+    /// A well-formed tool call and the content of its result.
+    pub fn call(content: Vec<Token>, facts: Facts) -> Self {
+        Step { observation: Some(Observation { content }), facts, done: false }
+    }
+
+    /// Neither a call nor an answer: `ERR`, and the episode goes on.
+    pub fn malformed() -> Self {
+        Step::call(Observation::error().content, Facts { malformed: true, ..Facts::default() })
+    }
+}
+
+/// What happened in one turn. Worth is given to facts by `reward`, elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct Facts {
+    /// The turn was an answer (it ends the episode).
+    pub answered: bool,
+    /// The answer is the right one.
+    pub answer_right: bool,
+    /// The answer has the form that the task asks for.
+    pub format_right: bool,
+    /// The turn was a well-formed tool call.
+    pub valid_call: bool,
+    /// The turn was a tool call that this episode has made before.
+    pub repeated_call: bool,
+    /// The turn was neither a well-formed call nor an answer.
+    pub malformed: bool,
+    /// The call was a step on the way to the solution, as judged by the task.
+    pub step_right: bool,
+}
+
+/// The legal actions as a finite automaton, so that sampling under it needs nothing from the host. State 0 starts a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grammar {
+    /// For each state the tokens that may come next.
+    pub legal: Vec<TokenSet>,
+    /// For each state and token the state after it. Only read for legal tokens.
+    pub next: Vec<[u8; SIZE]>,
+}
+
+impl Grammar {
+    /// An automaton from its edges (state, tokens, next state). `<eot>` leads back to state 0.
+    pub fn from_edges(states: usize, edges: &[(usize, TokenSet, usize)]) -> Self {
+        let mut grammar = Grammar { legal: vec![TokenSet::EMPTY; states], next: vec![[0; SIZE]; states] };
+        for &(from, tokens, to) in edges {
+            grammar.legal[from] = grammar.legal[from].or(tokens);
+            for token in (0..SIZE as Token).filter(|&token| tokens.contains(token) && token != EOT) {
+                grammar.next[from][token as usize] = to as u8;
+            }
+        }
+        grammar
+    }
+
+    /// The legal sets along an action: entry `i` is what token `i` was chosen from.
+    pub fn along(&self, action: &[Token]) -> Vec<TokenSet> {
+        let mut state = 0;
+        action
+            .iter()
+            .map(|&token| {
+                let legal = self.legal[state];
+                state = self.next[state][token as usize] as usize;
+                legal
+            })
+            .collect()
+    }
+}

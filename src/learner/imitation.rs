@@ -1,0 +1,95 @@
+//! Imitation of demonstrations: the warm start before reinforcement learning.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use super::optimizer::{Accumulated, training_device};
+use super::{LearnerError, Optimizer, OptimizerSettings, TokenBatch, TrainingExample};
+use crate::objective::masked_mean;
+use crate::policy::{Policy, log_distribution, taken_log_probs};
+use crate::readback::read;
+use crate::seed::{Purpose, RootSeed};
+
+/// How the policy imitates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImitationSettings {
+    /// Updates.
+    pub steps: usize,
+    /// Demonstrations per update.
+    pub batch: usize,
+    /// Reached after [`WARM_UP`] updates, then falling in a line to a tenth.
+    pub learning_rate: f64,
+    pub optimizer: OptimizerSettings,
+}
+
+/// Updates over which the learning rate rises.
+const WARM_UP: usize = 20;
+
+/// The loss is read back this often; a read costs more than an update on some devices.
+const READ_EVERY: usize = 10;
+
+/// Maximum likelihood on demonstrations, one update at a time.
+pub struct Imitation {
+    policy: Policy,
+    optimizer: Optimizer,
+    settings: ImitationSettings,
+    examples: Vec<TrainingExample>,
+    seed: RootSeed,
+    step: usize,
+}
+
+impl Imitation {
+    /// Imitation of `examples` (made with [`TrainingExample::demonstration`]) starting from `policy`.
+    pub fn new(policy: &Policy, settings: ImitationSettings, examples: Vec<TrainingExample>, seed: RootSeed) -> Self {
+        let optimizer = Optimizer::new(settings.optimizer);
+        Imitation { policy: policy.valid().train(), optimizer, settings, examples, seed, step: 0 }
+    }
+
+    /// Updates made.
+    pub fn step(&self) -> usize {
+        self.step
+    }
+
+    /// The policy so far, without gradients.
+    pub fn policy(&self) -> Policy {
+        self.policy.valid()
+    }
+
+    /// Makes one update. Gives the loss in nats per token when it was read back (at every tenth update and the last), and
+    /// `None` once all updates are made.
+    ///
+    /// # Errors
+    /// When the device fails or the loss is not finite.
+    pub async fn advance(&mut self) -> Result<Option<Option<f64>>, LearnerError> {
+        if self.step >= self.settings.steps || self.examples.is_empty() {
+            return Ok(None);
+        }
+        let mut draws = self.seed.draws(Purpose::DemonstrationBatch, self.step as u32, 0, 0);
+        let count = self.examples.len() as u32;
+        let chosen: Vec<&TrainingExample> =
+            (0..self.settings.batch).map(|_| &self.examples[draws.below(count) as usize]).collect();
+        let trained = chosen.iter().map(|example| example.trained_tokens()).sum();
+        let batch = TokenBatch::new(&chosen, &training_device(&self.policy.device()));
+        let all = log_distribution(self.policy.forward(batch.inputs), 1.0, None);
+        let loss = masked_mean(taken_log_probs(all, batch.targets).neg(), batch.loss_mask, trained);
+        let mut gradients = Accumulated::default();
+        gradients.add(&self.policy, loss.backward());
+        let (policy, norm) = self.optimizer.step(self.policy.clone(), gradients, self.learning_rate());
+        self.policy = policy;
+        self.step += 1;
+        if self.step % READ_EVERY != 0 && self.step != self.settings.steps {
+            return Ok(Some(None));
+        }
+        let values = read(Tensor::cat(vec![loss.inner(), norm], 0)).await?;
+        if values.iter().any(|value| !value.is_finite()) {
+            return Err(LearnerError::NonFinite("the imitation loss"));
+        }
+        Ok(Some(Some(f64::from(values[0]))))
+    }
+
+    fn learning_rate(&self) -> f64 {
+        let rise = ((self.step + 1) as f64 / WARM_UP as f64).min(1.0);
+        let fall = 1.0 - 0.9 * self.step as f64 / self.settings.steps.max(1) as f64;
+        self.settings.learning_rate * rise * fall
+    }
+}

@@ -1,0 +1,24 @@
+//! Updates: gradients of the objective over a whole batch, norm clipping, Adam, schedules; and imitation for the warm start.
+//!
+//! [`UpdateStatistics`] is plain data and builds without the tensor library; the rest is behind the feature `engine`.
+
+mod statistics;
+pub use statistics::UpdateStatistics;
+
+#[cfg(feature = "engine")]
+mod batch;
+#[cfg(feature = "engine")]
+mod imitation;
+#[cfg(feature = "engine")]
+mod optimizer;
+#[cfg(feature = "engine")]
+mod update;
+
+#[cfg(feature = "engine")]
+pub use batch::{TokenBatch, TrainingExample};
+#[cfg(feature = "engine")]
+pub use imitation::{Imitation, ImitationSettings};
+#[cfg(feature = "engine")]
+pub use optimizer::{Optimizer, OptimizerSettings};
+#[cfg(feature = "engine")]
+pub use update::{Learner, LearnerError, UpdateSettings};

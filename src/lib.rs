@@ -1,0 +1,38 @@
+//! # Turnwise: multi-turn reinforcement learning, small enough to watch
+//!
+//! A small transformer learns by trial and error to use tools over several turns. Everything that happens between the
+//! settings and the curve is in this crate, and data flows one way:
+//!
+//! ```text
+//! config -> environment -> policy -> rollout -> reward -> credit -> objective -> learner -> metrics -> page
+//! ```
+//!
+//! A module imports only from modules to its left (a test reads the `use crate::` lines); the driver [`trainer`], the
+//! browser border `web` and the command line may import everything. Read [`trainer`] first: one training step, on one screen.
+//!
+//! Two halves: everything that is a pure function of plain data (settings, tasks, trajectories, rewards, credit, reports)
+//! builds without the tensor library, in seconds, and answers the page at slider speed. What needs tensors (policy,
+//! sampling, objective, learner, trainer) is behind the feature `engine`.
+
+pub mod seed;
+pub mod vocabulary;
+
+pub mod config;
+pub mod environment;
+#[cfg(feature = "engine")]
+pub mod policy;
+pub mod rollout;
+pub mod reward;
+pub mod credit;
+#[cfg(feature = "engine")]
+pub mod objective;
+pub mod learner;
+pub mod metrics;
+
+pub mod device;
+#[cfg(feature = "engine")]
+pub mod readback;
+#[cfg(feature = "engine")]
+pub mod trainer;
+
+pub mod web;

@@ -1,0 +1,6 @@
+//! Reports: plain numbers per training step, for curves, files and the command line.
+
+mod report;
+pub use report::{Report, TypeStatistics, summarise_episodes};
+
+pub use crate::learner::UpdateStatistics;

@@ -1,0 +1,96 @@
+//! One report per training step. It describes the policy as it was *before* the update of that step.
+
+use crate::learner::UpdateStatistics;
+use crate::rollout::{End, Trajectory};
+
+/// Plain numbers of one training step.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct Report {
+    /// Training steps before this one: the first is 0.
+    pub iteration: usize,
+    /// Share of training episodes with the right answer, sampled at the training temperature.
+    pub train_success: f64,
+    /// Share of held-out episodes with the right answer, at the same temperature; the questions are the same in every step.
+    pub held_out_success: f64,
+    /// How many held-out episodes that share is over (its standard error is `sqrt(p (1 - p) / n)`).
+    pub held_out_episodes: usize,
+    /// Mean discounted return of the training episodes.
+    pub mean_return: f64,
+    /// Well-formed tool calls per training episode.
+    pub calls: f64,
+    /// The same, and success, by type of question.
+    pub by_type: Vec<TypeStatistics>,
+    /// Turns per training episode.
+    pub turns: f64,
+    /// Share of training episodes that a limit cut.
+    pub truncated: f64,
+    /// Share of turns that were malformed.
+    pub malformed: f64,
+    /// Share of groups in which all returns were equal, so that nothing could be learned from them.
+    pub no_signal_groups: f64,
+    /// The update.
+    pub update: UpdateStatistics,
+    /// Tokens of the training episodes, tool tokens included.
+    pub tokens: usize,
+    /// Those, divided by the seconds of the step.
+    pub tokens_per_second: f64,
+    /// Wall-clock seconds of the step: sampling (held-out episodes included), scoring and update.
+    pub seconds: f64,
+    /// Seconds of it spent sampling.
+    pub rollout_seconds: f64,
+}
+
+/// How one type of question went.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct TypeStatistics {
+    pub episodes: usize,
+    /// Share with the right answer; `null` without episodes.
+    pub success: Option<f64>,
+    /// Well-formed tool calls per episode; `null` without episodes.
+    pub calls: Option<f64>,
+}
+
+/// Fills the parts of a report that come from episodes alone; update, no-signal share and times are left at zero.
+pub fn summarise_episodes(
+    iteration: usize,
+    training: &[Trajectory],
+    held_out: &[Trajectory],
+    returns: &[f64],
+    question_types: usize,
+) -> Report {
+    let share = |count: usize, of: usize| if of == 0 { 0.0 } else { count as f64 / of as f64 };
+    let success = |episodes: &[Trajectory]| share(episodes.iter().filter(|e| e.success()).count(), episodes.len());
+    let turns: usize = training.iter().map(|e| e.turns.len()).sum();
+    let malformed = training.iter().flat_map(|e| &e.turns).filter(|turn| turn.facts.malformed).count();
+    let by_type = (0..question_types)
+        .map(|kind| {
+            let of_type: Vec<&Trajectory> = training.iter().filter(|e| e.question_type == kind).collect();
+            let mean = |sum: usize| (!of_type.is_empty()).then(|| share(sum, of_type.len()));
+            TypeStatistics {
+                episodes: of_type.len(),
+                success: mean(of_type.iter().filter(|e| e.success()).count()),
+                calls: mean(of_type.iter().map(|e| e.calls()).sum()),
+            }
+        })
+        .collect();
+    Report {
+        iteration,
+        train_success: success(training),
+        held_out_success: success(held_out),
+        held_out_episodes: held_out.len(),
+        mean_return: if returns.is_empty() { 0.0 } else { returns.iter().sum::<f64>() / returns.len() as f64 },
+        calls: share(training.iter().map(Trajectory::calls).sum(), training.len()),
+        by_type,
+        turns: share(turns, training.len()),
+        truncated: share(training.iter().filter(|e| e.end != End::Terminated).count(), training.len()),
+        malformed: share(malformed, turns),
+        no_signal_groups: 0.0,
+        update: UpdateStatistics::default(),
+        tokens: training.iter().map(|e| e.tokens.len()).sum(),
+        tokens_per_second: 0.0,
+        seconds: 0.0,
+        rollout_seconds: 0.0,
+    }
+}

@@ -1,0 +1,13 @@
+//! The policy: a small pre-norm transformer decoder, its weights, and how logits become log-probabilities and tokens.
+
+mod cache;
+mod checkpoint;
+mod distribution;
+mod transformer;
+mod weights;
+
+pub use cache::{Cache, Visible};
+pub use checkpoint::{Checkpoint, CheckpointError, Precision};
+pub use distribution::{Sampled, cumulating, log_distribution, sample, taken_log_probs};
+pub use transformer::{Activation, Policy, PolicyConfig};
+pub use weights::{NamedWeight, Weights};

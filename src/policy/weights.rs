@@ -1,0 +1,164 @@
+//! Weights by name, as plain numbers: initial values, and the way in and out of a policy.
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{Tensor, TensorData};
+
+use super::transformer::set_param;
+use super::{CheckpointError, Policy, PolicyConfig};
+use crate::readback::{ReadError, read};
+use crate::seed::{Purpose, RootSeed};
+
+/// One parameter: its path in the policy (`blocks.0.qkv.weight`), shape and values in row-major order. A linear layer's weight
+/// is `[in, out]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedWeight {
+    pub name: String,
+    pub shape: Vec<usize>,
+    pub values: Vec<f32>,
+}
+
+/// All parameters of a policy, in the order of the forward pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weights(pub Vec<NamedWeight>);
+
+impl Weights {
+    /// Initial weights, drawn normally and scaled so that every layer starts with unit-size outputs: embeddings 0.5,
+    /// projections `1 / sqrt(in)`, those that write to the residual stream smaller by `1 / sqrt(2 layers)` (as in GPT-2),
+    /// the head by half; biases 0, norm gains 1. The same seed gives the same weights everywhere.
+    pub fn initial(config: &PolicyConfig, seed: RootSeed) -> Self {
+        let mut shapes = Shapes::default();
+        config.init(&burn::tensor::Device::flex()).visit(&mut shapes);
+        let residual = (2.0 * config.layers as f32).powf(-0.5);
+        let weights = shapes.found.into_iter().enumerate().map(|(index, (name, shape))| {
+            let fan_in = (shape[0] as f32).powf(-0.5);
+            let scale = match name.as_str() {
+                "tokens.weight" | "positions.weight" => 0.5,
+                "head.weight" => 0.5 * fan_in,
+                name if name.ends_with("out.weight") || name.ends_with("down.weight") => fan_in * residual,
+                _ => fan_in,
+            };
+            let mut draws = seed.draws(Purpose::Weights, index as u32, 0, 0);
+            let values = (0..shape.iter().product::<usize>())
+                .map(|_| match name.rsplit('.').next() {
+                    Some("gamma") => 1.0,
+                    Some("weight") => scale * draws.normal(),
+                    _ => 0.0,
+                })
+                .collect();
+            NamedWeight { name, shape, values }
+        });
+        Weights(weights.collect())
+    }
+
+    /// Number of parameters.
+    pub fn count(&self) -> usize {
+        self.0.iter().map(|weight| weight.values.len()).sum()
+    }
+}
+
+impl Policy {
+    /// The policy with these weights; the identity of its parameters (hence the optimizer's state) is kept.
+    ///
+    /// # Errors
+    /// When a parameter is missing or has another shape, naming it.
+    pub fn with_weights(self, weights: &Weights) -> Result<Policy, CheckpointError> {
+        let mut loader = Loader { weights, path: Vec::new(), error: None };
+        let policy = self.map(&mut loader);
+        match loader.error {
+            Some(error) => Err(error),
+            None => Ok(policy),
+        }
+    }
+
+    /// Reads all weights back, in one read.
+    ///
+    /// # Errors
+    /// When the device gave no data.
+    pub async fn weights(&self) -> Result<Weights, ReadError> {
+        let mut collector = Collector::default();
+        self.visit(&mut collector);
+        let flat = read(Tensor::cat(collector.flat, 0)).await?;
+        let mut rest = flat.as_slice();
+        let weights = collector.named.into_iter().map(|(name, shape)| {
+            let (values, tail) = rest.split_at(shape.iter().product::<usize>().min(rest.len()));
+            rest = tail;
+            NamedWeight { name, shape, values: values.to_vec() }
+        });
+        Ok(Weights(weights.collect()))
+    }
+}
+
+/// Paths and shapes of all parameters.
+#[derive(Default)]
+struct Shapes {
+    path: Vec<String>,
+    found: Vec<(String, Vec<usize>)>,
+}
+
+impl ModuleVisitor for Shapes {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_string());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.found.push((self.path.join("."), param.lazy_shape().to_vec()));
+    }
+}
+
+/// Flattened parameters with their names.
+#[derive(Default)]
+struct Collector {
+    path: Vec<String>,
+    named: Vec<(String, Vec<usize>)>,
+    flat: Vec<Tensor<1>>,
+}
+
+impl ModuleVisitor for Collector {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_string());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.named.push((self.path.join("."), param.lazy_shape().to_vec()));
+        self.flat.push(param.val().without_autodiff().flatten::<1>(0, D - 1));
+    }
+}
+
+struct Loader<'a> {
+    weights: &'a Weights,
+    path: Vec<String>,
+    error: Option<CheckpointError>,
+}
+
+impl ModuleMapper for Loader<'_> {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_string());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let name = self.path.join(".");
+        let shape = param.lazy_shape().to_vec();
+        let Some(weight) = self.weights.0.iter().find(|weight| weight.name == name) else {
+            self.error.get_or_insert(CheckpointError::Missing { name });
+            return param;
+        };
+        if weight.shape != shape {
+            self.error.get_or_insert(CheckpointError::Shape { name, found: weight.shape.clone(), wanted: shape });
+            return param;
+        }
+        let device = param.lazy_device();
+        set_param(param, Tensor::from_data(TensorData::new(weight.values.clone(), shape), &device))
+    }
+}

@@ -1,0 +1,30 @@
+//! The one place where numbers come back from the device.
+//!
+//! Reading is asynchronous (a synchronous read panics on WebGPU in a browser) and counted, so that a test can hold the code to
+//! its budget: one awaited read per turn of a rollout and one per update.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use burn::tensor::Tensor;
+
+static READS: AtomicUsize = AtomicUsize::new(0);
+
+/// Awaited reads since the program started.
+pub fn reads() -> usize {
+    READS.load(Ordering::Relaxed)
+}
+
+/// The device gave no data: it was lost, or an earlier operation on it failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("reading from the device failed: {0}")]
+pub struct ReadError(pub String);
+
+/// Reads a vector.
+///
+/// # Errors
+/// When the device is lost or an operation failed.
+pub async fn read(tensor: Tensor<1>) -> Result<Vec<f32>, ReadError> {
+    READS.fetch_add(1, Ordering::Relaxed);
+    let data = tensor.into_data_async().await.map_err(|error| ReadError(format!("{error:?}")))?;
+    data.try_into_vec_as::<f32>().map_err(|error| ReadError(format!("{error:?}")))
+}

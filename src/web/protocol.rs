@@ -1,0 +1,216 @@
+//! What the page and the training worker say to each other, and what the page asks of the small wasm module.
+//!
+//! The TypeScript types of the page (`www/src/protocol.ts`) are generated from these types; a test checks that the file is
+//! current, `UPDATE_TYPES=1 cargo test` rewrites it.
+
+use crate::config::{ExperimentConfig, Note};
+use crate::credit::CreditMap;
+use crate::device::{DeviceChoice, DeviceReport};
+use crate::metrics::Report;
+use crate::reward::RewardTable;
+use crate::rollout::{GroupInfo, Trajectory};
+
+/// From the page to the worker.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Command {
+    /// Sets up a run: picks the device, makes the policy, does or loads the warm start. Whatever ran before is dropped.
+    /// Answered by `device`, perhaps `progress`, then `ready`.
+    Configure { config: ExperimentConfig, device: DeviceChoice },
+    /// Goes on until the run's stated end, `pause`, or a failure.
+    Train,
+    /// Stops after the phase in progress.
+    Pause,
+    /// Does one phase.
+    Step,
+}
+
+/// From the worker to the page.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// The worker is alive, with its wasm loaded. Sent once.
+    Loaded,
+    /// What the run computes on.
+    Device { device: DeviceReport },
+    /// Something that takes time: download in bytes, imitation in updates.
+    Progress { stage: Stage, done: f64, total: f64 },
+    /// One update of a live warm start.
+    Imitation { step: usize, loss: f64 },
+    /// Ready to train or step. `warm_start` says where the policy came from.
+    Ready { warm_start: WarmStartReport },
+    /// A phase was done; `next` is the one that comes after it. `batch` is present after `sample` (with neither rewards nor
+    /// credit), `score` (rewards) and `credit`; while training without stepping only the one after `credit` is sent.
+    /// `report` is present after `update`.
+    Phase { iteration: usize, done: Phase, next: Phase, batch: Option<Batch>, report: Option<Report> },
+    /// The run stands still.
+    Stopped { reason: StopReason, iteration: usize },
+    /// Something broke; the worker cannot go on and should be replaced.
+    Failed { message: String },
+}
+
+/// The four phases of a training step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    Sample,
+    Score,
+    Credit,
+    Update,
+}
+
+/// What a progress bar is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Bytes of the training module.
+    Download,
+    /// Updates of a live warm start.
+    Imitation,
+}
+
+/// Where the policy came from.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct WarmStartReport {
+    /// `shipped`, `live` or `none`.
+    pub source: WarmStartSource,
+    /// Why not the shipped one, when it was asked for and does not fit.
+    pub note: String,
+    /// Parameters of the policy.
+    pub parameters: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+#[serde(rename_all = "snake_case")]
+pub enum WarmStartSource {
+    Shipped,
+    Live,
+    None,
+}
+
+/// Why a run stands still.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum StopReason {
+    /// The stated number of iterations is done.
+    Finished,
+    Paused,
+    /// A loss, gradient or log-probability was not a number. The weights are those before the step.
+    NonFinite { quantity: String },
+}
+
+/// The episodes of one training step, frozen: they can be credited again without a new rollout.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct Batch {
+    pub iteration: usize,
+    /// Indexed by `Trajectory::group`.
+    pub groups: Vec<GroupInfo>,
+    /// Sorted by group, then member.
+    pub trajectories: Vec<Trajectory>,
+    pub rewards: Option<RewardTable>,
+    pub credit: Option<CreditMap>,
+}
+
+/// Rewards and credit of frozen episodes under some settings.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct Recredit {
+    pub rewards: RewardTable,
+    pub credit: CreditMap,
+}
+
+/// A configuration read from a link or file, with what was clamped or refused on the way.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct ReadConfig {
+    pub config: ExperimentConfig,
+    pub notes: Vec<Note>,
+}
+
+/// A run kept in a file, so that the page is never empty.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct RecordedRun {
+    pub config: ExperimentConfig,
+    /// The command and the machine it was made with.
+    pub made_with: String,
+    pub reports: Vec<Report>,
+    /// Some steps' episodes.
+    pub batches: Vec<Batch>,
+}
+
+#[cfg(test)]
+mod types {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use ts_rs::{Config, TS, TypeVisitor};
+
+    use super::*;
+    use crate::config::{Description, Difference};
+
+    const HEADER: &str = "// Generated from src/web/protocol.rs by `UPDATE_TYPES=1 cargo test --no-default-features --lib types`; do not edit.\n";
+
+    /// Declarations by name, of the types visited and of everything they are made of.
+    struct Declarations {
+        config: Config,
+        found: BTreeMap<String, String>,
+    }
+
+    impl TypeVisitor for Declarations {
+        fn visit<T: TS + 'static + ?Sized>(&mut self) {
+            // Only types of this crate have a path; numbers, strings and containers are TypeScript's own.
+            if T::output_path().is_some() {
+                let name = T::ident(&self.config);
+                if self.found.contains_key(&name) {
+                    return;
+                }
+                let docs = T::docs().map(|docs| docs.trim_end().to_string() + "\n").unwrap_or_default();
+                self.found.insert(name, format!("\n{docs}export {}\n", plain(&T::decl(&self.config))));
+            }
+            T::visit_dependencies(self);
+            T::visit_generics(self);
+        }
+    }
+
+    /// A declaration without the comments of its fields, which are to be read in Rust, in one line.
+    fn plain(declaration: &str) -> String {
+        let mut parts = declaration.split("/**");
+        let first = parts.next().unwrap_or_default().to_string();
+        let rest = parts.map(|part| part.split_once("*/").map_or("", |(_, code)| code));
+        let code: Vec<String> = std::iter::once(first).chain(rest.map(str::to_string)).collect();
+        code.join("").split_whitespace().collect::<Vec<_>>().join(" ").replace(", }", " }")
+    }
+
+    fn typescript() -> String {
+        let mut declarations = Declarations { config: Config::new().with_large_int("number"), found: BTreeMap::new() };
+        declarations.visit::<Command>();
+        declarations.visit::<Event>();
+        declarations.visit::<RecordedRun>();
+        declarations.visit::<ReadConfig>();
+        declarations.visit::<Recredit>();
+        declarations.visit::<Description>();
+        declarations.visit::<Difference>();
+        HEADER.to_string() + &declarations.found.into_values().collect::<String>()
+    }
+
+    #[test]
+    fn the_page_s_types_are_those_of_the_protocol() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("www/src/protocol.ts");
+        let wanted = typescript();
+        if std::env::var_os("UPDATE_TYPES").is_some() {
+            std::fs::write(&path, &wanted).expect("the file can be written");
+        }
+        let found = std::fs::read_to_string(&path).expect("the file can be read");
+        let differs = wanted.lines().zip(found.lines()).find(|(wanted, found)| wanted != found);
+        assert!(found == wanted, "www/src/protocol.ts is out of date, run the command in its first line; (wanted, found): {differs:?}");
+    }
+}
