@@ -3,15 +3,17 @@
 //! Reading is asynchronous (a synchronous read panics on WebGPU in a browser) and counted, so that a test can hold the code to
 //! its budget: one awaited read per turn of a rollout and one per update.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::Cell;
 
 use burn::tensor::Tensor;
 
-static READS: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    static READS: Cell<usize> = const { Cell::new(0) };
+}
 
-/// Awaited reads since the program started.
+/// Reads that this thread has awaited so far.
 pub fn reads() -> usize {
-    READS.load(Ordering::Relaxed)
+    READS.get()
 }
 
 /// The device gave no data: it was lost, or an earlier operation on it failed.
@@ -24,7 +26,7 @@ pub struct ReadError(pub String);
 /// # Errors
 /// When the device is lost or an operation failed.
 pub async fn read(tensor: Tensor<1>) -> Result<Vec<f32>, ReadError> {
-    READS.fetch_add(1, Ordering::Relaxed);
+    READS.set(READS.get() + 1);
     let data = tensor.into_data_async().await.map_err(|error| ReadError(format!("{error:?}")))?;
     data.try_into_vec_as::<f32>().map_err(|error| ReadError(format!("{error:?}")))
 }

@@ -83,7 +83,10 @@ fn dispatch(arguments: &[String]) -> Outcome<ExitCode> {
             nothing_after(rest)?;
             write_types(&Project::find()?)?;
         }
-        "verify" => return verify::run(&Project::find()?, &verify::Options::parse(rest)?),
+        "verify" => {
+            let options = verify::Options::parse(rest)?;
+            return Ok(verify::run(&Project::find()?, &options));
+        }
         "help" | "--help" | "-h" => println!("{USAGE}"),
         other => return Err(format!("no command `{other}`\n\n{USAGE}")),
     }

@@ -31,7 +31,7 @@ pub fn npm(project: &Project) -> Command {
 /// Installs the packages of the lock file, unless they are there already.
 pub fn install_packages(project: &Project) -> Outcome<()> {
     let node = output_of(project.command("node").arg("--version"));
-    if !node.as_deref().and_then(version).is_some_and(|found| found >= OLDEST_NODE) {
+    if node.as_deref().and_then(version).is_none_or(|found| found < OLDEST_NODE) {
         let found = node.map_or("it is not installed".to_string(), |text| format!("this is {text}"));
         return Err(format!("the page needs Node.js {}.{} or newer with npm ({found})", OLDEST_NODE.0, OLDEST_NODE.1));
     }

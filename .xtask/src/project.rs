@@ -106,8 +106,9 @@ pub fn stage<T>(what: &str, work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
 
 /// The time since `start`, as a person reads it.
 pub fn seconds(start: Instant) -> String {
-    let total = start.elapsed().as_secs_f64();
-    if total < 60.0 { format!("{total:.1} s") } else { format!("{} min {:02} s", total as u64 / 60, total as u64 % 60) }
+    let elapsed = start.elapsed();
+    let whole = elapsed.as_secs();
+    if whole < 60 { format!("{:.1} s", elapsed.as_secs_f64()) } else { format!("{} min {:02} s", whole / 60, whole % 60) }
 }
 
 /// The first of these programs that is on the path.

@@ -132,14 +132,13 @@ impl Site {
         let text = |status: u16, text: &str| {
             with(Response::from_string(text).with_status_code(StatusCode(status)), "Content-Type", "text/plain; charset=utf-8")
         };
-        let sent = if !matches!(request.method(), Method::Get | Method::Head) {
-            request.respond(text(405, "only GET and HEAD\n"))
-        } else {
-            match self.find(request.url()) {
+        let sent = match request.method() {
+            Method::Get | Method::Head => match self.find(request.url()) {
                 Found::File(path) => Self::send(request, &path),
                 Found::Redirect(to) => request.respond(with(text(302, ""), "Location", &to)),
                 Found::Nothing => request.respond(text(404, "not found\n")),
-            }
+            },
+            _ => request.respond(text(405, "only GET and HEAD\n")),
         };
         // A browser that has gone away in the middle is no fault of the server.
         drop(sent);

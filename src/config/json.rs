@@ -1,9 +1,6 @@
 //! The JSON form: one object with every setting under its full name, the environment's own under `parameters`.
 
-use std::fmt;
-
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use serde::de::IgnoredAny;
 
 use super::experiment::ExperimentConfig;
 use super::note::{Note, NoteKind, shorten};
@@ -29,8 +26,8 @@ pub fn to_json(config: &ExperimentConfig) -> String {
 /// Reads JSON. Never fails: settings that are not named have the environment's default, a bad one is noted and replaced, and
 /// text that is not JSON gives the defaults and one note.
 pub fn from_json(text: &str, registry: &Registry) -> ReadOutcome {
-    let fields = match serde_json::from_str::<Fields>(text.trim_start_matches('\u{feff}')) {
-        Ok(Fields(fields)) => fields,
+    let fields = match fields(text.trim_start_matches('\u{feff}')) {
+        Ok(fields) => fields,
         Err(error) => {
             let mut reader = Reader::new(None, registry);
             let text_en = format!("JSON: not a JSON object ({error}); the defaults are used.");
@@ -39,20 +36,20 @@ pub fn from_json(text: &str, registry: &Registry) -> ReadOutcome {
             return reader.finish();
         }
     };
-    let environment = fields.iter().find(|(name, _)| name == "environment").map(|(_, value)| Given::Json(value.get()));
+    let environment = fields.iter().find(|(name, _)| name == "environment").map(|(_, value)| Given::Json(value));
     let mut reader = Reader::new(environment, registry);
     for (name, value) in &fields {
-        let given = Given::Json(value.get());
+        let given = Given::Json(value);
         match name.as_str() {
             "version" => {
-                if reader.first("version", given) && value.get() != FILE_VERSION.to_string() {
-                    reader.note(Note::version("version", value.get()));
+                if reader.first("version", given) && *value != FILE_VERSION.to_string() {
+                    reader.note(Note::version("version", value));
                 }
             }
             "environment" => _ = reader.first("environment", given),
             "parameters" => {
                 if reader.first("parameters", given) {
-                    read_parameters(value.get(), &mut reader);
+                    read_parameters(value, &mut reader);
                 }
             }
             name => reader.field(name, given),
@@ -62,8 +59,8 @@ pub fn from_json(text: &str, registry: &Registry) -> ReadOutcome {
 }
 
 fn read_parameters(json: &str, reader: &mut Reader) {
-    match serde_json::from_str::<Fields>(json) {
-        Ok(Fields(fields)) => fields.iter().for_each(|(name, value)| reader.field(name, Given::Json(value.get()))),
+    match fields(json) {
+        Ok(fields) => fields.iter().for_each(|(name, value)| reader.field(name, Given::Json(value))),
         Err(_) => {
             let text_en = format!("parameters: {} is not a JSON object; the defaults are used.", shorten(json));
             let text_zh = format!("parameters：{} 不是 JSON 对象，改用默认值。", shorten(json));
@@ -72,28 +69,36 @@ fn read_parameters(json: &str, reader: &mut Reader) {
     }
 }
 
-/// The fields of an object in order, repeated ones included, with their values as text: so one number that is too large for a
-/// double spoils only its own field.
-struct Fields(Vec<(String, Box<RawValue>)>);
-
-impl<'de> serde::Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Fields;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Fields(fields))
-            }
+/// The fields of an object in order, repeated ones included, each with the text of its value: so a number that is too large for
+/// a double spoils only its own field, and every number is read from its own digits.
+fn fields(text: &str) -> Result<Vec<(String, &str)>, serde_json::Error> {
+    let after_object = checked_length(text)?;
+    if let Some(rest) = text.get(after_object..).filter(|rest| !rest.trim().is_empty()) {
+        return Err(serde::de::Error::custom(format!("text after the object: {}", shorten(rest.trim()))));
+    }
+    let mut rest = text.trim_start().strip_prefix('{').ok_or_else(|| serde::de::Error::custom("it does not start with {"))?;
+    let mut fields = Vec::new();
+    loop {
+        rest = rest.trim_start_matches(|c: char| c == ',' || c.is_ascii_whitespace());
+        if rest.is_empty() || rest.starts_with('}') {
+            return Ok(fields);
         }
-        deserializer.deserialize_map(InOrder)
+        let key_length = checked_length(rest)?;
+        let (key, after) = rest.split_at(key_length);
+        let value = after.trim_start_matches(|c: char| c == ':' || c.is_ascii_whitespace());
+        let value_length = checked_length(value)?;
+        let (value, after) = value.split_at(value_length);
+        fields.push((serde_json::from_str(key)?, value));
+        rest = after;
+    }
+}
+
+/// The length of the JSON value that the text starts with, having checked its syntax.
+fn checked_length(text: &str) -> Result<usize, serde_json::Error> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    match values.next() {
+        Some(Ok(_)) => Ok(values.byte_offset()),
+        Some(Err(error)) => Err(error),
+        None => Err(serde::de::Error::custom("it is empty")),
     }
 }

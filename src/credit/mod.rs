@@ -5,6 +5,8 @@
 
 mod grpo;
 mod return_to_go;
+#[cfg(test)]
+mod tests;
 
 use crate::config::{CreditMethod, ExperimentConfig, ScaleRewards};
 
@@ -64,6 +66,14 @@ pub fn assign(groups: &[usize], rewards: &[Vec<f64>], config: &ExperimentConfig)
         CreditMethod::Grpo => grpo::assign(groups, rewards, config.gamma, scaling),
         CreditMethod::ReturnToGo => return_to_go::assign(groups, rewards, config.gamma, scaling),
     }
+}
+
+/// How likely a group of `group` trajectories teaches nothing, when each succeeds with probability `p` on its own and success is
+/// all that is rewarded: `p^G + (1 - p)^G`, the chance that all succeed or all fail. `p` is clamped to `0..=1`; a group of
+/// one (or none) never teaches anything and gives 1.
+pub fn uninformative_probability(p: f64, group: usize) -> f64 {
+    let (p, group) = (p.clamp(0.0, 1.0), i32::try_from(group.max(1)).unwrap_or(i32::MAX));
+    p.powi(group) + (1.0 - p).powi(group)
 }
 
 /// Mean, scale and count of the values of peers.

@@ -60,8 +60,7 @@ pub async fn choose(choice: DeviceChoice, find: impl AsyncFnOnce() -> Result<Ada
 #[cfg(not(target_arch = "wasm32"))]
 pub async fn native_adapter() -> Result<Adapter, (DeviceReason, String)> {
     use burn::tensor::wgpu::wgpu;
-    let options =
-        wgpu::RequestAdapterOptions { power_preference: wgpu::PowerPreference::HighPerformance, ..Default::default() };
+    let options = wgpu::RequestAdapterOptions { power_preference: wgpu::PowerPreference::HighPerformance, ..Default::default() };
     let adapter = wgpu::Instance::default().request_adapter(&options).await;
     let info = adapter.map_err(|error| (DeviceReason::NoAdapter, error.to_string()))?.get_info();
     Ok(Adapter::new(info.name, &[], info.device_type == wgpu::DeviceType::Cpu))

@@ -462,7 +462,9 @@ mod tests {
     #[test]
     fn three_shares_of_zero_count_as_equal() {
         let mut parameters = Parameters::defaults(&DECLARATION);
-        ["zero_hop", "one_hop", "two_hop"].map(|name| parameters.insert(name, Value::Number(0.0)));
+        for name in ["zero_hop", "one_hop", "two_hop"] {
+            parameters.insert(name, Value::Number(0.0));
+        }
         let mut environment = Search::new(&parameters);
         let mut hops = [0; 3];
         for episode in 0..3000 {
@@ -525,5 +527,15 @@ mod tests {
             assert!((successes[hops] / episodes[hops] - expected[hops]).abs() < 0.02, "{successes:?} of {episodes:?}");
         }
         assert!((successes.iter().sum::<f64>() / 20_000.0 - 0.623).abs() < 0.012, "{successes:?}");
+    }
+
+    #[test]
+    fn a_document_that_was_not_asked_for_leaves_the_demonstrator_guessing() {
+        let script = || Script { searches: 0, key: entity(6), value: Some(digit(3)), guess: digit(5) };
+        for (content, answer) in [([entity(6), EQUALS, digit(3)], 3), ([entity(1), EQUALS, digit(8)], 5)] {
+            let action = script().act(Some(&Observation { content: content.to_vec() }));
+            assert_eq!(action, [ANSWER, digit(answer), EOT], "after {}", spell(&content));
+        }
+        assert_eq!(script().act(None), [ANSWER, digit(3), EOT], "a note counts as a value seen");
     }
 }

@@ -94,3 +94,41 @@ pub fn summarise_episodes(
         rollout_seconds: 0.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reward::tests::{answer, call, malformed, trajectory};
+
+    #[test]
+    fn episodes_are_counted_by_success_type_and_end() {
+        let training = [
+            Trajectory { question_type: 0, ..trajectory(0, &[answer(true)]) },
+            Trajectory { question_type: 2, ..trajectory(0, &[call(), call(), answer(true)]) },
+            Trajectory { question_type: 2, ..trajectory(1, &[call(), malformed(), answer(false)]) },
+            Trajectory { question_type: 2, end: End::TurnLimit, ..trajectory(1, &[malformed()]) },
+        ];
+        let held_out = [true, false, false, false].map(|right| trajectory(0, &[answer(right)]));
+        let report = summarise_episodes(7, &training, &held_out, &[1.0, 0.9, 0.0, -0.3], 3);
+        assert_eq!(
+            (report.iteration, report.train_success, report.held_out_success, report.held_out_episodes),
+            (7, 0.5, 0.25, 4)
+        );
+        assert!((report.mean_return - 0.4).abs() < 1e-12);
+        assert_eq!((report.calls, report.turns, report.truncated, report.malformed), (0.75, 2.0, 0.25, 0.25));
+        assert_eq!(report.tokens, 24);
+        let type_of = |episodes, success, calls| TypeStatistics { episodes, success, calls };
+        let third = 1.0 / 3.0;
+        let expected = [type_of(1, Some(1.0), Some(0.0)), type_of(0, None, None), type_of(3, Some(third), Some(1.0))];
+        assert_eq!(report.by_type, expected);
+    }
+
+    #[test]
+    fn an_empty_step_gives_zeros_and_no_success_by_type() {
+        let report = summarise_episodes(0, &[], &[], &[], 2);
+        let shares = [report.train_success, report.held_out_success, report.mean_return, report.calls, report.turns];
+        assert_eq!(shares, [0.0; 5]);
+        assert_eq!((report.truncated, report.malformed, report.tokens), (0.0, 0.0, 0));
+        assert!(report.by_type.iter().all(|kind| kind.success.is_none() && kind.calls.is_none()));
+    }
+}

@@ -1,5 +1,8 @@
 //! Scoring: facts get their worth here, as named weighted terms. Pure functions of plain data.
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 use crate::config::{ExperimentConfig, RewardMode};
 use crate::environment::Facts;
 use crate::rollout::Trajectory;
@@ -42,7 +45,8 @@ pub struct RewardTable {
 impl RewardTable {
     /// The reward of each turn, `[trajectory][turn]`: the sum of its terms.
     pub fn totals(&self) -> Vec<Vec<f64>> {
-        let total = |terms: &Vec<WeightedTerm>| terms.iter().map(|term| term.weight).sum();
+        // Folding from 0.0: the sum of no terms is -0.0.
+        let total = |terms: &Vec<WeightedTerm>| terms.iter().fold(0.0, |sum, term| sum + term.weight);
         self.turns.iter().map(|turns| turns.iter().map(total).collect()).collect()
     }
 }

@@ -17,7 +17,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     }
     let default = ExperimentConfig::defaults(&config.environment, REGISTRY);
     let differences = config::differences(&config, &default, REGISTRY);
-    let changed: Vec<_> = differences.iter().filter(|d| !["environment", "seed", "title"].contains(&d.name.as_str())).collect();
+    let changed: Vec<_> = differences.iter().filter(|d| !["environment", "seed", "title"].contains(&d.name)).collect();
     println!("{} from the environment's defaults:", if changed.is_empty() { "nothing differs" } else { "differs" });
     for difference in changed {
         println!("  {} = {} (default {})", difference.name, difference.a, difference.b);

@@ -1,0 +1,110 @@
+// What a person sees and does before training: the recorded run, languages, keyboard, links good and bad.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { address, assertClean, context, launch, open, PHONE, until } from './support.js';
+
+const require = createRequire(new URL('../../www/package.json', import.meta.url));
+let browser;
+before(async () => {
+  browser = await launch();
+});
+after(() => browser.close());
+
+test('the page opens on a recorded run that says what it was made with', async () => {
+  const session = await open(await context(browser));
+  const { page } = session;
+  await page.getByText('Recorded run').waitFor();
+  await page.getByText('turnwise train').waitFor();
+  assert.match((await page.getByTestId('group').textContent()) ?? '', /16 episodes/);
+  assert.ok((await page.locator('[data-testid="iteration"]').textContent()).includes('/ 60'));
+  assertClean(session);
+});
+
+for (const [language, viewport] of [['en', undefined], ['zh', undefined], ['en', PHONE], ['zh', PHONE]]) {
+  for (const theme of ['light', 'dark']) {
+    test(`accessible: ${language}, ${viewport ? 'phone' : 'desktop'}, ${theme}`, async () => {
+      const session = await open(await context(browser, viewport ? { viewport } : {}));
+      const { page } = session;
+      if (language === 'zh') await page.getByRole('button', { name: '中文' }).click();
+      if (theme === 'dark') await page.getByRole('button', { name: language === 'zh' ? '深色' : 'Dark', exact: true }).click();
+      await page.evaluate(readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
+      const found = await page.evaluate(async () => {
+        const { violations } = await window.axe.run();
+        return violations.map(v => `${v.id}: ${v.nodes.map(node => node.target.join(' ')).join(', ')}`);
+      });
+      assert.deepEqual(found, []);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      assert.ok(wide <= 0, `scrolls sideways by ${wide} px`);
+      assertClean(session);
+    });
+  }
+}
+
+test('gamma by keyboard credits the frozen episodes again, and the link follows', async () => {
+  const session = await open(await context(browser));
+  const { page } = session;
+  const before = await page.evaluate(() => location.hash);
+  const gamma = page.getByRole('slider', { name: /Discount/ });
+  await gamma.focus();
+  assert.equal(await page.evaluate(() => location.hash), before, 'focus does not touch the link');
+  await page.keyboard.press('Home');
+  await until(async () => (await page.getByTestId('gamma-value').textContent()) === '0', 5, 'gamma 0');
+  await page.getByTestId('again').waitFor();
+  assert.match(await page.evaluate(() => location.hash), /gamma=0(&|$)/);
+  assert.ok(await gamma.getAttribute('aria-valuetext'));
+  assertClean(session);
+});
+
+test('a bad link still loads: every bad field is named, what is good is kept', async () => {
+  const session = await open(await context(browser), '#v=1&env=search&seed=7&gamma=9&lr=NaN&nonsense=1&groups=1e309');
+  const { page } = session;
+  const notes = page.getByTestId('notes');
+  await notes.waitFor();
+  const details = notes.locator('summary, button').first();
+  if (await details.count()) await details.click();
+  const text = await notes.textContent();
+  for (const name of ['gamma', 'learning_rate', 'nonsense', 'groups']) assert.ok(text.includes(name), `${name} in: ${text}`);
+  await page.getByText('seed 7').waitFor();
+  assertClean(session);
+});
+
+test('a second link in the same tab swaps the experiment; back and forward follow', async () => {
+  const session = await open(await context(browser), '#v=1&env=search&seed=5');
+  const { page } = session;
+  await page.getByText('seed 5').waitFor();
+  await page.evaluate(() => {
+    location.hash = 'v=1&env=search&seed=6';
+  });
+  await page.getByText('seed 6').waitFor();
+  await page.goBack();
+  await page.getByText('seed 5').waitFor();
+  await page.goForward();
+  await page.getByText('seed 6').waitFor();
+  assertClean(session);
+});
+
+test('hostile text is text', async () => {
+  const title = encodeURIComponent('<img src=x onerror="window.hacked=1">"><script>window.hacked=1</script>');
+  const session = await open(await context(browser), `#v=1&env=search&seed=1&title=${title}`);
+  const { page } = session;
+  await page.waitForTimeout(300);
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assertClean(session);
+});
+
+test('a refused clipboard is said, and the link can be copied by hand', async () => {
+  const within = await context(browser, { clipboard: false });
+  const session = await open(within);
+  const { page } = session;
+  await page.evaluate(() => {
+    navigator.clipboard.writeText = () => Promise.reject(new Error('denied'));
+  });
+  await page.getByRole('button', { name: 'Share link' }).click();
+  const field = page.getByRole('textbox', { name: 'Link to this experiment' });
+  await field.waitFor();
+  assert.ok((await field.inputValue()).startsWith(`${address}#v=1`));
+  assertClean(session);
+});

@@ -1,0 +1,86 @@
+// What the browser tests share: a real Chromium, a page that fails on any page or console error, and names for what is on it.
+
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+
+const require = createRequire(new URL('../../www/package.json', import.meta.url));
+const { chromium } = require('playwright-core');
+
+/** Where the built page is served. `cargo verify` says so; by hand: `cargo serve` in another terminal. */
+export const address = process.env.TURNWISE_URL ?? 'http://localhost:8080/';
+
+const QUIET = [
+  '--no-sandbox', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
+  '--disable-sync',
+];
+
+/** Chromium; with `webgpu` it offers its software adapter, without it `navigator.gpu` gives no adapter. */
+export function launch({ webgpu = false } = {}) {
+  return chromium.launch({
+    executablePath: process.env.TURNWISE_CHROMIUM ?? '/usr/bin/chromium',
+    args: [...QUIET, ...(webgpu ? ['--enable-unsafe-webgpu', '--enable-features=Vulkan', '--use-webgpu-adapter=swiftshader'] : ['--disable-gpu'])],
+  });
+}
+
+export const DESKTOP = { width: 1280, height: 800 };
+export const PHONE = { width: 390, height: 844 };
+
+/** A browser context whose pages collect errors. */
+export async function context(browser, { viewport = DESKTOP, locale = 'en-US', clipboard = true } = {}) {
+  const made = await browser.newContext({ viewport, locale });
+  if (clipboard) await made.grantPermissions(['clipboard-read', 'clipboard-write']);
+  return made;
+}
+
+/** Opens the page with a fragment and waits until its settings are there. `errors` collects what went wrong in it. */
+export async function open(within, fragment = '') {
+  const page = await within.newPage();
+  const errors = [];
+  const requests = [];
+  page.on('pageerror', error => errors.push(`page error: ${error.message}`));
+  page.on('console', message => {
+    if (message.type() === 'error') errors.push(`console: ${message.text()}`);
+  });
+  page.on('request', request => requests.push(request.url()));
+  await page.goto(address + fragment);
+  await page.getByRole('button', { name: /^(Train|开始训练|训练)$/ }).and(page.locator(':enabled')).waitFor();
+  return { page, errors, requests };
+}
+
+/** No error was seen, and nothing was asked of another host. */
+export function assertClean({ errors, requests }) {
+  assert.deepEqual(errors, []);
+  const host = new URL(address).host;
+  const foreign = requests.filter(url => /^(https?|wss?):/.test(url) && new URL(url).host !== host);
+  assert.deepEqual(foreign, [], 'requests to other hosts');
+}
+
+/** Held-out success in per cent, as the label at the end of its curve says. */
+export async function heldOut(page) {
+  const text = (await page.getByText(/held-out\s*\d+\s*%/).first().textContent().catch(() => null)) ?? '';
+  const found = text.match(/held-out\s*(\d+)\s*%/);
+  return found ? Number(found[1]) : null;
+}
+
+/** Iterations done, as the counter says. */
+export async function iterations(page) {
+  return Number((await page.getByTestId('iteration').textContent())?.split('/')[0]);
+}
+
+/** Waits until `ready()` is true, asking every 200 ms. */
+export async function until(ready, seconds, what) {
+  const end = Date.now() + seconds * 1000;
+  while (Date.now() < end) {
+    if (await ready()) return;
+    await new Promise(resolve => setTimeout(resolve, 200));
+  }
+  assert.fail(`not within ${seconds} s: ${what}`);
+}
+
+/** The tokens of the group on show, one line an episode. */
+export async function episodes(page) {
+  await page.getByRole('button', { name: 'Table', exact: true }).click();
+  const rows = await page.locator('table tbody tr').allInnerTexts();
+  await page.getByRole('button', { name: 'Rows', exact: true }).click();
+  return rows.map(row => row.split('\t').slice(0, 5).join(' '));
+}

@@ -1,0 +1,85 @@
+/** Numbers and tokens as people read them. The minus sign is U+2212, as wide as the plus. */
+
+export type Language = 'en' | 'zh';
+
+const MINUS = '−';
+
+/** Fixed decimals; what is not a finite number says so instead of pretending. */
+export function fixed(value: number | null | undefined, decimals = 2): string {
+  if (value === null || value === undefined || Number.isNaN(value)) return 'NaN';
+  if (!Number.isFinite(value)) return value > 0 ? '∞' : `${MINUS}∞`;
+  const text = Math.abs(value).toFixed(decimals);
+  return value < 0 && Number(text) !== 0 ? MINUS + text : text;
+}
+
+/** Fixed decimals with an explicit sign; what rounds to zero has none. */
+export function signed(value: number, decimals = 2): string {
+  const text = fixed(value, decimals);
+  return Number.isFinite(value) && value > 0 && Number(text) !== 0 ? `+${text}` : text;
+}
+
+/** As few digits as the value needs: `0.1`, `1e-3`, `16`. */
+export function short(value: number): string {
+  if (!Number.isFinite(value)) return fixed(value);
+  const size = Math.abs(value);
+  const text = size !== 0 && size < 0.01 ? value.toExponential().replace('e-0', 'e-') : String(Number(value.toPrecision(6)));
+  return text.replaceAll('-', MINUS);
+}
+
+/** A signed short number, for rewards. */
+export function signedShort(value: number): string {
+  return value > 0 ? `+${short(value)}` : short(value);
+}
+
+/** A share as a percentage. */
+export function percent(value: number, decimals = 0): string {
+  return Number.isFinite(value) ? `${fixed(value * 100, decimals)}%` : fixed(value);
+}
+
+/** A small number with enough decimals to be told from zero. */
+export function measure(value: number): string {
+  if (!Number.isFinite(value)) return fixed(value);
+  const size = Math.abs(value);
+  if (size !== 0 && size < 0.0005) return value.toExponential(0).replaceAll('-', MINUS);
+  return fixed(value, size < 0.1 ? 3 : size < 100 ? 2 : 0);
+}
+
+/** Seconds as `13 s` or `1 min 52 s`. */
+export function duration(seconds: number, language: Language): string {
+  const whole = Math.max(0, Math.round(seconds));
+  const minutes = Math.floor(whole / 60);
+  const rest = whole % 60;
+  if (language === 'zh') return minutes ? `${minutes} 分 ${rest} 秒` : `${rest} 秒`;
+  return minutes ? `${minutes} min ${rest} s` : `${rest} s`;
+}
+
+/** Tokens per second, `32.9 k tokens/s`. */
+export function speed(perSecond: number, language: Language): string {
+  if (language === 'zh') {
+    return perSecond >= 10_000 ? `${(perSecond / 10_000).toFixed(2)} 万词元/秒` : `${Math.round(perSecond)} 词元/秒`;
+  }
+  return perSecond >= 1_000 ? `${(perSecond / 1_000).toFixed(1)} k tokens/s` : `${Math.round(perSecond)} tokens/s`;
+}
+
+/** Bytes as megabytes. */
+export function megabytes(bytes: number): string {
+  return (bytes / 1e6).toFixed(1);
+}
+
+/** An exponent as superscript digits. */
+export function superscript(power: number): string {
+  return [...String(power)].map(digit => '⁰¹²³⁴⁵⁶⁷⁸⁹'[Number(digit)] ?? '').join('');
+}
+
+/** The name of a token as drawn in a turn: delimiters become signs, tags lose their brackets. */
+export function tokenLabel(name: string): string {
+  if (name === '<eot>') return '⏎';
+  if (name === '<obs>') return '‹';
+  if (name === '</obs>') return '›';
+  return name.replace(/^<(.+)>$/, '$1');
+}
+
+/** The name of a token as drawn in the prompt, where tags keep brackets. */
+export function promptLabel(name: string): string {
+  return name.replace(/^<(.+)>$/, '‹$1›');
+}

@@ -1,0 +1,143 @@
+/** How the charts are drawn: hairline grid, no legend away from the lines, gaps where a value is missing, a cross where it is NaN. */
+
+import type uPlot from 'uplot';
+
+export interface ChartLine {
+  key: string;
+  label: string;
+  /** One value per x; null where there is none, NaN where it was not a number. */
+  values: (number | null)[];
+  /** Name of a colour in the style sheet. */
+  color: string;
+  width: number;
+  dots?: boolean;
+}
+
+interface Settings {
+  width: number;
+  height: number;
+  lines: ChartLine[];
+  yMax: number;
+  yTicks: number[];
+  xMax: number;
+  /** Width of the imitation phase, in iterations of the axis. */
+  shade: number;
+  format: (value: number) => string;
+  color: (name: string) => string;
+  font: string;
+  /** Called when the plot has its final size and whenever it was drawn again. */
+  drawn: (u: uPlot) => void;
+}
+
+/** Round steps of the iteration axis. */
+function iterationTicks(xMax: number): number[] {
+  const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find(size => xMax / size <= 4) ?? 1000;
+  return Array.from({ length: Math.floor(xMax / step) + 1 }, (_, i) => i * step);
+}
+
+export function chartOptions(settings: Settings): uPlot.Options {
+  const { width, height, lines, yMax, yTicks, xMax, shade, format, color, font, drawn } = settings;
+  const axisFont = `10px ${font}`;
+  const muted = color('--muted');
+  const drawShade = (u: uPlot) => {
+    if (shade <= 0) return;
+    const left = u.valToPos(-shade, 'x', true);
+    u.ctx.fillStyle = color('--shade');
+    u.ctx.fillRect(left, u.bbox.top, u.valToPos(0, 'x', true) - left, u.bbox.height);
+  };
+  /** A cross on the axis for every value that is not a number: a gap alone would hide it. */
+  const drawCrosses = (u: uPlot) => {
+    const size = 3.5 * devicePixelRatio;
+    const y = u.bbox.top + u.bbox.height - size;
+    u.ctx.strokeStyle = color('--ink');
+    u.ctx.lineWidth = 1.5 * devicePixelRatio;
+    u.ctx.beginPath();
+    for (const line of lines) {
+      line.values.forEach((value, i) => {
+        if (value === null || Number.isFinite(value)) return;
+        const at = u.valToPos(u.data[0][i] ?? 0, 'x', true);
+        u.ctx.moveTo(at - size, y - size);
+        u.ctx.lineTo(at + size, y + size);
+        u.ctx.moveTo(at - size, y + size);
+        u.ctx.lineTo(at + size, y - size);
+      });
+    }
+    u.ctx.stroke();
+  };
+  return {
+    width,
+    height,
+    padding: [14, 88, 0, 0],
+    legend: { show: false },
+    cursor: { show: false },
+    scales: {
+      x: { time: false, auto: false, range: [-shade, xMax] },
+      y: { auto: false, range: [0, yMax] },
+    },
+    axes: [
+      {
+        size: 17,
+        gap: 3,
+        font: axisFont,
+        stroke: muted,
+        grid: { show: false },
+        ticks: { show: false },
+        splits: () => iterationTicks(xMax),
+        values: (_, splits) => splits.map(String),
+      },
+      {
+        size: 34,
+        gap: 3,
+        font: axisFont,
+        stroke: muted,
+        grid: { stroke: color('--rule'), width: 1 },
+        ticks: { show: false },
+        splits: () => yTicks,
+        values: (_, splits) => splits.map(format),
+      },
+    ],
+    series: [
+      {},
+      ...lines.map(
+        (line): uPlot.Series => ({
+          stroke: color(line.color),
+          width: line.width,
+          spanGaps: false,
+          points: {
+            show: true,
+            size: line.dots ? 5 : 3,
+            fill: color(line.color),
+            stroke: color(line.color),
+            filter: (u, series) => dotted(u.data[series] ?? [], line.dots === true),
+          },
+        }),
+      ),
+    ],
+    hooks: { drawClear: [drawShade], draw: [drawCrosses, drawn] },
+  };
+}
+
+/** Which points get a dot: some of a dotted line; of the others those that stand alone between gaps, which a line cannot show. */
+function dotted(values: ArrayLike<number | null | undefined>, dots: boolean): number[] {
+  const there = (i: number) => values[i] !== null && values[i] !== undefined;
+  const all = Array.from({ length: values.length }, (_, i) => i).filter(there);
+  const every = Math.max(1, Math.ceil(all.length / 12));
+  return all.filter((i, n) => (dots && n % every === 0) || (!there(i - 1) && !there(i + 1)));
+}
+
+/** Moves labels apart so that none covers another, in the order of their lines. */
+export function spread<Label extends { top: number }>(labels: Label[], min: number, max: number): Label[] {
+  const gap = 12;
+  const sorted = labels.map(label => ({ ...label })).sort((a, b) => a.top - b.top);
+  let above = min - gap;
+  for (const label of sorted) {
+    label.top = Math.max(label.top, above + gap);
+    above = label.top;
+  }
+  let below = max + gap;
+  for (const label of sorted.toReversed()) {
+    label.top = Math.min(label.top, below - gap);
+    below = label.top;
+  }
+  return sorted;
+}

@@ -1,0 +1,240 @@
+// Generated from src/web/protocol.rs by `UPDATE_TYPES=1 cargo test --no-default-features --lib types`; do not edit.
+
+/**
+ * The episodes of one training step, frozen: they can be credited again without a new rollout.
+ */
+export type Batch = { iteration: number, groups: Array<GroupInfo>, trajectories: Array<Trajectory>, rewards: RewardTable | null, credit: CreditMap | null };
+
+/**
+ * One option of a choice.
+ */
+export type ChoiceOption = { value: string, label: Text };
+
+/**
+ * From the page to the worker.
+ */
+export type Command = { "type": "configure", config: ExperimentConfig, device: DeviceChoice } | { "type": "train" } | { "type": "pause" } | { "type": "step" };
+
+/**
+ * The advantage of every turn and how it came about. All arrays are `[trajectory][turn]`.
+ */
+export type CreditMap = { rewards: Array<Array<number>>, returns_to_go: Array<Array<number>>, values: Array<Array<number>>, baselines: Array<Array<number>>, scales: Array<Array<number>>, peers: Array<Array<number>>, advantages: Array<Array<number>>, no_signal: Array<boolean> };
+
+/**
+ * How rewards become advantages.
+ */
+export type CreditMethod = "grpo" | "return_to_go";
+
+/**
+ * All settings, for the page's form.
+ */
+export type Description = { sections: Array<SectionDescription>, environment: FieldDescription, title: FieldDescription, title_limit: number, settings: Array<Setting>, environments: Array<EnvironmentDeclaration>, defaults: { [key in string]: ExperimentConfig } };
+
+/**
+ * Which device the person wants.
+ */
+export type DeviceChoice = "auto" | "gpu" | "cpu";
+
+/**
+ * What a device is.
+ */
+export type DeviceKind = "webgpu" | "cpu";
+
+/**
+ * Why this device. The page says it in the person's language.
+ */
+export type DeviceReason = "adapter_found" | "chosen" | "no_webgpu" | "insecure_page" | "no_adapter" | "software_adapter" | "device_refused" | "device_lost";
+
+/**
+ * What a run computes on, and why.
+ */
+export type DeviceReport = { kind: DeviceKind, name: string, reason: DeviceReason, detail: string };
+
+/**
+ * One setting in which two configurations differ.
+ */
+export type Difference = { name: string, label: Text, a: string, b: string };
+
+/**
+ * How an episode ended.
+ */
+export type End = "terminated" | "turn_limit" | "context_end";
+
+/**
+ * What an environment says about itself.
+ */
+export type EnvironmentDeclaration = { name: string, label: Text, help: Text, settings: Array<Setting>, question_types: Array<Text>, capabilities: Array<string> };
+
+/**
+ * From the worker to the page.
+ */
+export type Event = { "type": "loaded" } | { "type": "device", device: DeviceReport } | { "type": "progress", stage: Stage, done: number, total: number } | { "type": "imitation", step: number, loss: number } | { "type": "ready", warm_start: WarmStartReport } | { "type": "phase", iteration: number, done: Phase, next: Phase, batch: Batch | null, report: Report | null } | { "type": "stopped", reason: StopReason, iteration: number } | { "type": "failed", message: string };
+
+/**
+ * Everything that decides what a run does, apart from the device. Two equal configurations give the same episodes.
+ */
+export type ExperimentConfig = { title: string, environment: string, seed: number, iterations: number, held_out: number, reward_mode: RewardMode, outcome_weight: number, valid_call_weight: number, format_weight: number, malformed_weight: number, repeated_call_weight: number, turn_weight: number, gamma: number, credit_method: CreditMethod, scale_rewards: ScaleRewards, turn_limit: number, turn_tokens: number, context_length: number, groups: number, num_generations: number, temperature: number, legal_token_mask: boolean, loss_mask: boolean, epsilon: number, epsilon_high: number, beta: number, entropy_coefficient: number, learning_rate: number, learning_rate_schedule: LearningRateSchedule, max_grad_norm: number, inner_epochs: number, micro_batches: number, adam_beta1: number, adam_beta2: number, d_model: number, layers: number, heads: number, warm_start: WarmStart, imitation_steps: number, imitation_batch: number, imitation_learning_rate: number, demonstrations: number, parameters: Parameters };
+
+/**
+ * What happened in one turn. Worth is given to facts by `reward`, elsewhere.
+ */
+export type Facts = { answered: boolean, answer_right: boolean, format_right: boolean, valid_call: boolean, repeated_call: boolean, malformed: boolean, step_right: boolean };
+
+/**
+ * A field that is not in the table of settings.
+ */
+export type FieldDescription = { label: Text, help: Text };
+
+/**
+ * What the members of a group share.
+ */
+export type GroupInfo = { prompt: Array<number>, question_type: number, hidden_state: string };
+
+/**
+ * What values a setting takes. Bounds are inclusive.
+ */
+export type Kind = { "type": "number", default: number, min: number, max: number, step: number, scale: Scale } | { "type": "integer", default: number, min: number, max: number } | { "type": "integer_choice", default: number, options: Array<number> } | { "type": "switch", default: boolean } | { "type": "choice", default: string, options: Array<ChoiceOption> };
+
+/**
+ * How the learning rate goes over the run.
+ */
+export type LearningRateSchedule = "constant" | "linear" | "cosine";
+
+/**
+ * What happened to one bad field.
+ */
+export type Note = { field: string, kind: NoteKind, given: string, used: string, text_en: string, text_zh: string };
+
+/**
+ * Why a field was not taken as given.
+ */
+export type NoteKind = "clamped" | "refused" | "unknown" | "syntax" | "version" | "duplicate";
+
+/**
+ * The environment's own values, by name. Checked configurations hold exactly the names that the environment declares.
+ */
+export type Parameters = { [key in string]: Value };
+
+/**
+ * The four phases of a training step.
+ */
+export type Phase = "sample" | "score" | "credit" | "update";
+
+/**
+ * A configuration read from a link or file, with what was clamped or refused on the way.
+ */
+export type ReadConfig = { config: ExperimentConfig, notes: Array<Note> };
+
+/**
+ * A run kept in a file, so that the page is never empty.
+ */
+export type RecordedRun = { config: ExperimentConfig, made_with: string, reports: Array<Report>, batches: Array<Batch> };
+
+/**
+ * Rewards and credit of frozen episodes under some settings.
+ */
+export type Recredit = { rewards: RewardTable, credit: CreditMap };
+
+/**
+ * Plain numbers of one training step.
+ */
+export type Report = { iteration: number, train_success: number, held_out_success: number, held_out_episodes: number, mean_return: number, calls: number, by_type: Array<TypeStatistics>, turns: number, truncated: number, malformed: number, no_signal_groups: number, update: UpdateStatistics, tokens: number, tokens_per_second: number, seconds: number, rollout_seconds: number };
+
+/**
+ * Which reward terms count.
+ */
+export type RewardMode = "outcome" | "process" | "mixed";
+
+/**
+ * What was earned: per trajectory and turn, the terms that paid (or cost) something.
+ */
+export type RewardTable = { turns: Array<Array<Array<WeightedTerm>>> };
+
+/**
+ * A named reason for reward.
+ */
+export type RewardTerm = "answer_right" | "valid_call" | "format_right" | "malformed" | "repeated_call" | "turn";
+
+/**
+ * How a slider maps to a number.
+ */
+export type Scale = "linear" | "log";
+
+/**
+ * What advantages are divided by.
+ */
+export type ScaleRewards = "group" | "none";
+
+/**
+ * Where a setting stands in the form, in the order in which data flows.
+ */
+export type Section = "run" | "environment" | "policy" | "rollout" | "reward" | "credit" | "objective" | "learner" | "warm_start";
+
+/**
+ * A section with its heading.
+ */
+export type SectionDescription = { section: Section, label: Text };
+
+/**
+ * One setting.
+ */
+export type Setting = { name: string, section: Section, kind: Kind, label: Text, unit: Text, help: Text, advanced: boolean };
+
+/**
+ * What a progress bar is about.
+ */
+export type Stage = "download" | "imitation";
+
+/**
+ * Why a run stands still.
+ */
+export type StopReason = { "kind": "finished" } | { "kind": "paused" } | { "kind": "non_finite", quantity: string };
+
+/**
+ * A text in both languages of the page.
+ */
+export type Text = { en: string, zh: string };
+
+/**
+ * One episode: the prompt, then per turn an action of the policy and the observation that followed.
+ *
+ * All per-token arrays have the length of `tokens`, and entry `t` of each belongs to token `t`.
+ */
+export type Trajectory = { group: number, member: number, tokens: Array<number>, prompt_length: number, loss_mask: Array<boolean>, log_probs: Array<number>, turns: Array<Turn>, end: End, question_type: number };
+
+/**
+ * One turn: `tokens[start..action_end]` is the action, `tokens[action_end..end]` the observation after it.
+ */
+export type Turn = { start: number, action_end: number, end: number, facts: Facts };
+
+/**
+ * How one type of question went.
+ */
+export type TypeStatistics = { episodes: number, success: number | null, calls: number | null };
+
+/**
+ * Diagnostics of the update, averaged over the trained tokens of the step's updates unless stated.
+ */
+export type UpdateStatistics = { loss: number, policy_loss: number, entropy: number, approximate_kl: number, reference_kl: number, ratio_mean: number, ratio_deviation: number, clip_fraction: number, gradient_norm: number, trained_tokens: number, updates: number };
+
+/**
+ * The value of one setting. Whole numbers are numbers too: the declaration knows which is meant.
+ */
+export type Value = boolean | number | string;
+
+/**
+ * Where the policy starts.
+ */
+export type WarmStart = "shipped" | "live" | "none";
+
+/**
+ * Where the policy came from.
+ */
+export type WarmStartReport = { source: WarmStartSource, note: string, parameters: number };
+
+export type WarmStartSource = "shipped" | "live" | "none";
+
+/**
+ * One term of the reward: its weight times the fact, which is 0 or 1.
+ */
+export type WeightedTerm = { term: RewardTerm, weight: number };

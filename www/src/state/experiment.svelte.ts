@@ -1,0 +1,114 @@
+/** The experiment that the form shows: read from the link, changed by the person, written back to the link. */
+
+import { loadPageModule, type PageModule } from '../page-module';
+import type { Description, EnvironmentDeclaration, ExperimentConfig, Note, Setting, Value } from '../protocol';
+import { notices } from './notices.svelte';
+
+type Status = 'loading' | 'ready' | 'failed';
+
+class Experiment {
+  status = $state<Status>('loading');
+  module = $state.raw<PageModule | null>(null);
+  description = $state.raw<Description | null>(null);
+  /** Names of the tokens, indexed by token id. */
+  tokenNames = $state.raw<string[]>([]);
+  config = $state.raw<ExperimentConfig | null>(null);
+  /** What was clamped or refused in the last link or change. */
+  notes = $state.raw<Note[]>([]);
+  /** Where the notes are from. */
+  notesFrom = $state<'link' | 'form'>('link');
+  /** Counts settled changes: a slider that is still dragged does not count. */
+  settled = $state(0);
+
+  environment: EnvironmentDeclaration | null = $derived(
+    this.description?.environments.find(entry => entry.name === this.config?.environment) ?? null,
+  );
+
+  /** Every setting of the form by name, the environment's own included. */
+  settings: Map<string, Setting> = $derived(
+    new Map([...(this.description?.settings ?? []), ...(this.environment?.settings ?? [])].map(entry => [entry.name, entry])),
+  );
+
+  /** Called before a link replaces the experiment, so that a run in progress can stop. */
+  onLinkOpened: () => void = () => {};
+
+  async load(): Promise<void> {
+    try {
+      const module = await loadPageModule();
+      this.description = module.describe();
+      this.tokenNames = module.token_names();
+      this.module = module;
+      this.readLink(location.hash);
+      this.status = 'ready';
+    } catch (error) {
+      this.status = 'failed';
+      notices.show({ id: 'module', text: words => words.notices.moduleFailed, detail: String(error), reload: true });
+      return;
+    }
+    addEventListener('hashchange', () => {
+      this.onLinkOpened();
+      this.readLink(location.hash);
+    });
+  }
+
+  /** Takes over the experiment of a link. Starts nothing and leaves the address as it is. */
+  readLink(hash: string): void {
+    if (!this.module) return;
+    const read = this.module.read_link(hash);
+    this.config = read.config;
+    this.notes = hash.length > 1 ? read.notes : [];
+    this.notesFrom = 'link';
+    this.settled += 1;
+  }
+
+  value(name: string): Value | undefined {
+    const config = this.config;
+    if (!config) return undefined;
+    if (name in config.parameters) return config.parameters[name];
+    return config[name as keyof ExperimentConfig] as Value;
+  }
+
+  /** Changes one setting; `settled` is false while a slider is being dragged. */
+  set(name: string, value: Value, settled = true): void {
+    const config = this.config;
+    if (!config || !this.module) return;
+    const changed =
+      name in config.parameters
+        ? { ...config, parameters: { ...config.parameters, [name]: value } }
+        : { ...config, [name]: value };
+    this.take(changed as ExperimentConfig, settled);
+  }
+
+  chooseEnvironment(name: string): void {
+    if (this.config && this.module) this.take(this.module.with_environment(this.config, name), true);
+  }
+
+  /** A seed that nobody chose, short enough to read aloud. */
+  newSeed(): void {
+    this.set('seed', (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) % 100_000);
+  }
+
+  /** Marks the end of a drag. */
+  settle(): void {
+    this.settled += 1;
+  }
+
+  /** The whole link. */
+  link(): string {
+    const { origin, pathname, search } = location;
+    const fragment = this.module && this.config ? `#${this.module.to_link(this.config)}` : location.hash;
+    return `${origin === 'null' ? 'file://' : origin}${pathname}${search}${fragment}`;
+  }
+
+  private take(config: ExperimentConfig, settled: boolean): void {
+    if (!this.module) return;
+    const read = this.module.read_json(JSON.stringify(config));
+    this.config = read.config;
+    this.notes = read.notes;
+    this.notesFrom = 'form';
+    if (settled) this.settled += 1;
+    history.replaceState(null, '', `#${this.module.to_link(read.config)}`);
+  }
+}
+
+export const experiment = new Experiment();

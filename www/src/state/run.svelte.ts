@@ -1,0 +1,73 @@
+/** One run as the page keeps it: settings, reports, some batches of episodes. */
+
+import type { Batch, DeviceReport, ExperimentConfig, RecordedRun, Report, StopReason, WarmStartReport } from '../protocol';
+
+/** How many batches a run keeps; more are thinned out. */
+const KEPT_BATCHES = 24;
+
+export type RunKind = 'recorded' | 'live';
+
+export class Run {
+  readonly kind: RunKind;
+  readonly config: ExperimentConfig;
+  /** For a recorded run: the command and machine it was made with. */
+  readonly madeWith: string;
+  reports = $state.raw<Report[]>([]);
+  /** Loss after each update of a live warm start. */
+  imitation = $state.raw<{ step: number; loss: number }[]>([]);
+  /** Kept episodes, by iteration. */
+  batches = $state.raw<Batch[]>([]);
+  device = $state.raw<DeviceReport | null>(null);
+  warmStart = $state.raw<WarmStartReport | null>(null);
+  stop = $state.raw<StopReason | null>(null);
+  /** The iteration whose batch is on show; null follows the newest. */
+  pinned = $state<number | null>(null);
+
+  constructor(kind: RunKind, config: ExperimentConfig, madeWith = '') {
+    this.kind = kind;
+    this.config = config;
+    this.madeWith = madeWith;
+  }
+
+  static recorded(file: RecordedRun): Run {
+    const run = new Run('recorded', file.config, file.made_with);
+    run.reports = file.reports;
+    run.batches = file.batches;
+    // Early enough that the policy still has something to learn.
+    run.pinned = Math.round(file.config.iterations / 9);
+    return run;
+  }
+
+  /** Seconds of work in the first `iterations` steps. */
+  seconds(iterations = this.reports.length): number {
+    return this.reports.slice(0, iterations).reduce((sum, report) => sum + report.seconds, 0);
+  }
+
+  /** Whether the run reached its stated end or cannot go on. */
+  get over(): boolean {
+    return this.stop?.kind === 'finished' || this.stop?.kind === 'non_finite';
+  }
+
+  addReport(report: Report): void {
+    this.reports = [...this.reports.filter(other => other.iteration !== report.iteration), report];
+  }
+
+  /** Keeps a batch; the same iteration's earlier phase is replaced. `shown` is never thinned out. */
+  addBatch(batch: Batch, shown: number | null): void {
+    const batches = [...this.batches.filter(other => other.iteration !== batch.iteration), batch];
+    if (batches.length > KEPT_BATCHES) batches.splice(mostCrowded(batches, shown), 1);
+    this.batches = batches;
+  }
+}
+
+/** Index of the batch whose neighbours are closest; the first, the last and the one on show stay. */
+function mostCrowded(batches: Batch[], shown: number | null): number {
+  let best = 1;
+  let gap = Number.POSITIVE_INFINITY;
+  const at = (i: number) => batches[i]?.iteration ?? 0;
+  for (let i = 1; i < batches.length - 1; i++) {
+    const width = at(i + 1) - at(i - 1);
+    if (width < gap && at(i) !== shown) [best, gap] = [i, width];
+  }
+  return best;
+}

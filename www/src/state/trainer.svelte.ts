@@ -1,0 +1,291 @@
+/** The training worker seen from the page: what it does now, what it is told next, and the run that comes of it. */
+
+import type { Batch, DeviceChoice, DeviceReport, Event as EngineEvent, Phase } from '../protocol';
+import type { Broken, FromWorker, ToWorker } from '../worker';
+import { experiment } from './experiment.svelte';
+import { notices } from './notices.svelte';
+import { Run } from './run.svelte';
+
+/** What goes on: nothing, the engine's download, the set-up of a run, training, one phase, or the end of a phase after Pause. */
+export type Activity = 'idle' | 'loading' | 'preparing' | 'running' | 'stepping' | 'pausing';
+
+/** Least time between two batches shown while training, in milliseconds. */
+const BATCH_INTERVAL = 400;
+
+class Trainer {
+  activity = $state<Activity>('idle');
+  recorded = $state.raw<Run | null>(null);
+  recordedFailed = $state(false);
+  live = $state.raw<Run | null>(null);
+  deviceChoice = $state<DeviceChoice>('auto');
+  device = $state.raw<DeviceReport | null>(null);
+  /** The phase done last and the one that comes next. */
+  done = $state<Phase | null>(null);
+  next = $state<Phase>('sample');
+  /** Of the download in bytes, or of the imitation in updates. */
+  progress = $state.raw<{ stage: 'download' | 'imitation'; done: number; total: number } | null>(null);
+  /** Milliseconds trained so far, and since when the clock runs. */
+  private trainedMs = $state(0);
+  private since = $state<number | null>(null);
+  private now = $state(0);
+
+  /** The worker has the live run set up. */
+  private configured = $state(false);
+  private configuredDevice = $state<DeviceChoice>('auto');
+
+  /** What the page shows: the live run, or the recorded one before there is any. */
+  run: Run | null = $derived(this.live ?? this.recorded);
+
+  /** In what the form differs from the run on show. */
+  differences = $derived(
+    this.run && experiment.config && experiment.module ? experiment.module.differences(this.run.config, experiment.config) : [],
+  );
+
+  busy = $derived(this.activity !== 'idle');
+
+  /** Whether Train goes on with the live run instead of starting a new one. */
+  resumable = $derived(
+    this.live !== null &&
+      !this.live.over &&
+      this.configured &&
+      this.differences.length === 0 &&
+      this.deviceChoice === this.configuredDevice,
+  );
+
+  elapsed = $derived((this.trainedMs + (this.since === null ? 0 : Math.max(0, this.now - this.since))) / 1000);
+
+  /** Which iteration the page shows, so that its batch is not thinned out. */
+  shownIteration: () => number | null = () => null;
+
+  private worker: Worker | null = null;
+  private loaded = false;
+  private after: 'train' | 'step' | null = null;
+  /** Events of a run that was dropped are ignored until it has stopped. */
+  private dropping = false;
+  /** The newest batch, until the page has time to show it. */
+  private waiting: Batch | null = null;
+  private lastBatch = 0;
+  private batchTimer: ReturnType<typeof setTimeout> | undefined;
+  private clock: ReturnType<typeof setInterval> | undefined;
+
+  async loadRecorded(): Promise<void> {
+    try {
+      const response = await fetch(new URL('recorded/search.json', document.baseURI));
+      if (!response.ok) throw new Error(`HTTP ${response.status}`);
+      this.recorded = Run.recorded(await response.json());
+    } catch (error) {
+      this.recordedFailed = true;
+      notices.show({ id: 'recorded', text: words => words.notices.recordedFailed, detail: String(error) });
+    }
+  }
+
+  train(): void {
+    if (this.busy) return;
+    if (this.resumable) this.go('train');
+    else this.begin('train');
+  }
+
+  step(): void {
+    if (this.busy) return;
+    if (this.resumable) this.go('step');
+    else this.begin('step');
+  }
+
+  /** Stops after the phase in progress. */
+  pause(): void {
+    if (this.activity !== 'running') return;
+    this.activity = 'pausing';
+    this.post({ type: 'pause' });
+  }
+
+  /** Drops the live run; the recorded one is on show again. */
+  reset(): void {
+    if (this.activity === 'running' || this.activity === 'stepping' || this.activity === 'pausing') {
+      this.dropping = true;
+      this.post({ type: 'pause' });
+    } else if (this.activity !== 'idle') {
+      this.replaceWorker();
+    }
+    this.clear();
+    this.live = null;
+  }
+
+  /** Stops what runs and keeps what was learned on show: another experiment was opened. */
+  halt(): void {
+    if (this.activity === 'running') this.pause();
+    else if (this.activity === 'loading' || this.activity === 'preparing') {
+      this.replaceWorker();
+      this.clear();
+      if (this.live?.reports.length === 0) this.live = null;
+    }
+  }
+
+  private begin(then: 'train' | 'step'): void {
+    const config = experiment.config;
+    if (!config) return;
+    notices.close('stopped');
+    notices.close('broken');
+    if (this.dropping) this.replaceWorker();
+    this.clear();
+    this.live = new Run('live', config);
+    this.after = then;
+    if (this.loaded) this.configure();
+    else this.startWorker();
+  }
+
+  private startWorker(): void {
+    this.activity = 'loading';
+    if (this.worker) return;
+    const worker = new Worker(new URL('../worker.ts', import.meta.url), { type: 'module' });
+    this.worker = worker;
+    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+      if (worker !== this.worker) return;
+      if (data.type === 'broken') this.broke(data);
+      else this.take(data);
+    };
+    // The script itself did not load.
+    worker.onerror = event => {
+      if (worker === this.worker) this.broke({ type: 'broken', cause: 'download', detail: event.message ?? '' });
+    };
+    this.post({ type: 'start', base: document.baseURI });
+  }
+
+  private replaceWorker(): void {
+    this.worker?.terminate();
+    this.worker = null;
+    this.loaded = false;
+    this.dropping = false;
+  }
+
+  private configure(): void {
+    if (!this.live) return;
+    this.activity = 'preparing';
+    this.progress = null;
+    this.configuredDevice = this.deviceChoice;
+    this.post({ type: 'configure', config: this.live.config, device: this.deviceChoice });
+  }
+
+  private go(what: 'train' | 'step'): void {
+    if (this.live) this.live.stop = null;
+    this.activity = what === 'train' ? 'running' : 'stepping';
+    this.startClock();
+    this.post({ type: what });
+  }
+
+  private take(event: EngineEvent): void {
+    if (event.type === 'loaded') {
+      this.loaded = true;
+      if (this.live && this.activity === 'loading') this.configure();
+      return;
+    }
+    if (event.type === 'failed') {
+      this.broke({ type: 'broken', cause: 'panic', detail: event.message });
+      return;
+    }
+    if (this.dropping) {
+      if (event.type === 'stopped') this.dropping = false;
+      return;
+    }
+    const run = this.live;
+    if (!run) return;
+    if (event.type === 'progress') this.progress = event;
+    else if (event.type === 'imitation') run.imitation = [...run.imitation, event];
+    else if (event.type === 'device') this.setDevice(run, event.device);
+    else if (event.type === 'ready') this.ready(run, event);
+    else if (event.type === 'phase') this.phase(run, event);
+    else this.stopped(run, event);
+  }
+
+  private setDevice(run: Run, device: DeviceReport): void {
+    this.device = device;
+    run.device = device;
+    if (device.reason === 'device_lost' || device.reason === 'device_refused') {
+      notices.show({ id: 'device', text: words => words.device.reasons[device.reason], detail: device.detail });
+    }
+  }
+
+  private ready(run: Run, event: Extract<EngineEvent, { type: 'ready' }>): void {
+    run.warmStart = event.warm_start;
+    this.progress = null;
+    this.configured = true;
+    const next = this.after;
+    this.after = null;
+    if (next) this.go(next);
+    else this.activity = 'idle';
+  }
+
+  private phase(run: Run, event: Extract<EngineEvent, { type: 'phase' }>): void {
+    this.done = event.done;
+    this.next = event.next;
+    if (event.report) run.addReport(event.report);
+    if (!event.batch) return;
+    this.waiting = event.batch;
+    // In a task of its own, so that neither holds the page up; while training not more often than can be followed.
+    const pause = this.activity === 'running' ? Math.max(0, this.lastBatch + BATCH_INTERVAL - performance.now()) : 0;
+    clearTimeout(this.batchTimer);
+    this.batchTimer = setTimeout(() => this.showBatch(run), pause);
+  }
+
+  private showBatch(run: Run): void {
+    clearTimeout(this.batchTimer);
+    if (this.waiting) run.addBatch(this.waiting, this.shownIteration());
+    this.waiting = null;
+    this.lastBatch = performance.now();
+  }
+
+  private stopped(run: Run, event: Extract<EngineEvent, { type: 'stopped' }>): void {
+    this.showBatch(run);
+    run.stop = event.reason;
+    this.activity = 'idle';
+    this.stopClock();
+    const { reason, iteration } = event;
+    if (reason.kind === 'non_finite') {
+      notices.show({ id: 'stopped', text: words => words.notices.nonFinite(reason.quantity, iteration + 1) });
+    }
+  }
+
+  private broke(event: Broken): void {
+    this.replaceWorker();
+    this.activity = 'idle';
+    this.stopClock();
+    this.configured = false;
+    this.progress = null;
+    if (this.live?.reports.length === 0 && this.live.batches.length === 0) this.live = null;
+    notices.show({ id: 'broken', text: words => words.notices.broken[event.cause], detail: event.detail });
+  }
+
+  private clear(): void {
+    clearTimeout(this.batchTimer);
+    this.waiting = null;
+    this.lastBatch = 0;
+    this.stopClock();
+    this.activity = 'idle';
+    this.after = null;
+    this.progress = null;
+    this.done = null;
+    this.next = 'sample';
+    this.configured = false;
+    this.trainedMs = 0;
+  }
+
+  private startClock(): void {
+    this.since = performance.now();
+    this.now = this.since;
+    clearInterval(this.clock);
+    this.clock = setInterval(() => {
+      this.now = performance.now();
+    }, 500);
+  }
+
+  private stopClock(): void {
+    clearInterval(this.clock);
+    if (this.since !== null) this.trainedMs += performance.now() - this.since;
+    this.since = null;
+  }
+
+  private post(message: ToWorker): void {
+    this.worker?.postMessage(message);
+  }
+}
+
+export const trainer = new Trainer();

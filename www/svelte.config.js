@@ -1,0 +1,2 @@
+/** Runes in every component: state is explicit. */
+export default { compilerOptions: { runes: true } };

@@ -1,0 +1,34 @@
+import { existsSync, statSync } from 'node:fs';
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { defineConfig, type Plugin } from 'vite';
+
+/** The policy of the built page: nothing but its own files, and wasm. Left out in development, where Vite injects styles. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self' 'wasm-unsafe-eval'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "worker-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join('; ');
+
+const contentSecurityPolicy: Plugin = {
+  name: 'content-security-policy',
+  apply: 'build',
+  transformIndexHtml: () => [
+    { tag: 'meta', attrs: { 'http-equiv': 'Content-Security-Policy', content: POLICY }, injectTo: 'head-prepend' },
+  ],
+};
+
+/** Size of the training module, so that its download has an end to be measured against even where the server compresses it. */
+const ENGINE = new URL('src/wasm/engine/turnwise_engine_bg.wasm', import.meta.url);
+
+export default defineConfig({
+  base: './',
+  plugins: [svelte(), contentSecurityPolicy],
+  define: { ENGINE_BYTES: String(existsSync(ENGINE) ? statSync(ENGINE).size : 0) },
+  worker: { format: 'es' },
+  build: { target: 'es2022', assetsInlineLimit: 0, chunkSizeWarningLimit: 300, modulePreload: { polyfill: false } },
+});
