@@ -80,6 +80,8 @@ pub struct Learner {
     policy: Policy,
     reference: Policy,
     optimizer: Optimizer,
+    /// Policy and optimizer before the last update, for [`Learner::undo`].
+    before: Option<(Policy, Optimizer)>,
     settings: UpdateSettings,
     device: Device,
 }
@@ -93,12 +95,19 @@ impl Learner {
         let reference = policy.valid();
         let device = training_device(&reference.device());
         let optimizer = Optimizer::new(settings.optimizer);
-        Learner { policy: reference.clone().train(), reference, optimizer, settings, device }
+        Learner { policy: reference.clone().train(), reference, optimizer, before: None, settings, device }
     }
 
     /// The current policy, without gradients.
     pub fn policy(&self) -> Policy {
         self.policy.valid()
+    }
+
+    /// Takes the last update back: what was sampled with its weights turned out not to be finite.
+    pub fn undo(&mut self) {
+        if let Some(before) = self.before.take() {
+            (self.policy, self.optimizer) = before;
+        }
     }
 
     /// The settings in force.
@@ -144,8 +153,9 @@ impl Learner {
             Ok(values) => statistics(&values, trained, sampled, self.settings.beta, self.settings.entropy_coefficient),
             Err(error) => Err(error.into()),
         };
-        if statistics.is_err() {
-            (self.policy, self.optimizer) = before;
+        match &statistics {
+            Ok(_) => self.before = Some(before),
+            Err(_) => (self.policy, self.optimizer) = before,
         }
         statistics
     }

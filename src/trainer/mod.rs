@@ -94,13 +94,19 @@ impl Trainer {
     /// one batch.
     ///
     /// # Errors
-    /// When the device fails or a log-probability is not finite.
-    pub async fn sample(&self) -> Result<Rollout, TrainError> {
+    /// When the device fails or a log-probability is not finite; the update that made it so is then taken back.
+    pub async fn sample(&mut self) -> Result<Rollout, TrainError> {
         let start = Instant::now();
         let (groups, mut episodes) = self.training_episodes();
         let count = episodes.len();
         episodes.extend(self.held_out_episodes(self.config.held_out));
-        let mut training = roll_out(&self.policy(), episodes, &Sampling::of(&self.config)).await?;
+        let mut training = match roll_out(&self.policy(), episodes, &Sampling::of(&self.config)).await {
+            Err(error @ RolloutError::NonFinite) => {
+                self.learner.undo();
+                return Err(error.into());
+            }
+            result => result?,
+        };
         let held_out = training.split_off(count);
         Ok(Rollout { groups, training, held_out, seconds: start.elapsed().as_secs_f64() })
     }

@@ -103,7 +103,9 @@ pub enum StopReason {
     Finished,
     Paused,
     /// A loss, gradient or log-probability was not a number. The weights are those before the step.
-    NonFinite { quantity: String },
+    NonFinite {
+        quantity: String,
+    },
 }
 
 /// The episodes of one training step, frozen: they can be credited again without a new rollout.
@@ -157,7 +159,8 @@ mod types {
     use super::*;
     use crate::config::{Description, Difference};
 
-    const HEADER: &str = "// Generated from src/web/protocol.rs by `UPDATE_TYPES=1 cargo test --no-default-features --lib types`; do not edit.\n";
+    const HEADER: &str =
+        "// Generated from src/web/protocol.rs by `UPDATE_TYPES=1 cargo test --no-default-features --lib types`; do not edit.\n";
 
     /// Declarations by name, of the types visited and of everything they are made of.
     struct Declarations {
@@ -211,6 +214,9 @@ mod types {
         }
         let found = std::fs::read_to_string(&path).expect("the file can be read");
         let differs = wanted.lines().zip(found.lines()).find(|(wanted, found)| wanted != found);
-        assert!(found == wanted, "www/src/protocol.ts is out of date, run the command in its first line; (wanted, found): {differs:?}");
+        assert!(
+            found == wanted,
+            "www/src/protocol.ts is out of date, run the command in its first line; (wanted, found): {differs:?}"
+        );
     }
 }

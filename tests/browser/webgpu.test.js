@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { initSync, read_link } from '../../www/src/wasm/page/turnwise_page.js';
 import { assertClean, context, launch, open } from './support.js';
 
-const TINY = '#v=1&env=search&seed=4&groups=2&num_generations=3&turn_limit=2&d_model=32&layers=1&heads=2&held_out=2&iterations=2&warm_start=none&legal_token_mask=1&micro_batches=1';
+const TINY = '#v=1&env=search&seed=4&groups=2&num_generations=3&turn_limit=2&d_model=32&layers=1&heads=2&held_out=2&iterations=2&warm_start=none&legal_token_mask=1&reward=mixed&micro_batches=1';
 
 initSync({ module: readFileSync(new URL('../../www/src/wasm/page/turnwise_page_bg.wasm', import.meta.url)) });
 const { config } = read_link(TINY);

@@ -38,18 +38,21 @@ function iterationTicks(xMax: number): number[] {
 export function chartOptions(settings: Settings): uPlot.Options {
   const { width, height, lines, yMax, yTicks, xMax, shade, format, color, font, drawn } = settings;
   const axisFont = `10px ${font}`;
+  // Asked once: a look-up in the middle of a drawing would make the browser settle every style of the page first.
   const muted = color('--muted');
+  const ink = color('--ink');
+  const shaded = color('--shade');
   const drawShade = (u: uPlot) => {
     if (shade <= 0) return;
     const left = u.valToPos(-shade, 'x', true);
-    u.ctx.fillStyle = color('--shade');
+    u.ctx.fillStyle = shaded;
     u.ctx.fillRect(left, u.bbox.top, u.valToPos(0, 'x', true) - left, u.bbox.height);
   };
   /** A cross on the axis for every value that is not a number: a gap alone would hide it. */
   const drawCrosses = (u: uPlot) => {
     const size = 3.5 * devicePixelRatio;
     const y = u.bbox.top + u.bbox.height - size;
-    u.ctx.strokeStyle = color('--ink');
+    u.ctx.strokeStyle = ink;
     u.ctx.lineWidth = 1.5 * devicePixelRatio;
     u.ctx.beginPath();
     for (const line of lines) {
