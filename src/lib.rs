@@ -18,16 +18,16 @@ pub mod seed;
 pub mod vocabulary;
 
 pub mod config;
-pub mod environment;
-#[cfg(feature = "engine")]
-pub mod policy;
-pub mod rollout;
-pub mod reward;
 pub mod credit;
-#[cfg(feature = "engine")]
-pub mod objective;
+pub mod environment;
 pub mod learner;
 pub mod metrics;
+#[cfg(feature = "engine")]
+pub mod objective;
+#[cfg(feature = "engine")]
+pub mod policy;
+pub mod reward;
+pub mod rollout;
 
 pub mod device;
 #[cfg(feature = "engine")]

@@ -37,12 +37,7 @@ fn philox(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
         }
         let first = u64::from(c[0]) * 0xD251_1F53;
         let second = u64::from(c[2]) * 0xCD9E_8D57;
-        c = [
-            (second >> 32) as u32 ^ c[1] ^ key[0],
-            second as u32,
-            (first >> 32) as u32 ^ c[3] ^ key[1],
-            first as u32,
-        ];
+        c = [(second >> 32) as u32 ^ c[1] ^ key[0], second as u32, (first >> 32) as u32 ^ c[3] ^ key[1], first as u32];
     }
     c
 }

@@ -99,7 +99,8 @@ fn build_one(project: &Project, module: Module, compiler: &Compiler, stamp: &str
         let mut cargo = compiler.cargo(project, "rustc", &build_folder);
         // The crate type is named because link-time optimisation is left out when an rlib is built along with it.
         cargo.args(["--package", "turnwise", "--lib", "--crate-type", "cdylib", "--profile", "web", "--no-default-features"]);
-        run(cargo.args(module.features()).stdout(std::io::stderr()), &format!("compiling the browser module `{name}`"))
+        cargo.args(module.features()).args(["--", "-C", EXPORT_CONSTRUCTORS]);
+        run(cargo.stdout(std::io::stderr()), &format!("compiling the browser module `{name}`"))
     })?;
     stage(&format!("browser module `{name}`: bindings"), || {
         let new = build_folder.join("bindings");
@@ -113,6 +114,12 @@ fn build_one(project: &Project, module: Module, compiler: &Compiler, stamp: &str
     Ok(())
 }
 
+/// Static constructors (the tensor library registers its kernels' operations by them) run once, at the start of the module.
+/// Left to itself the linker calls all of them at the top of every exported function: a training step then takes half a minute.
+/// Exporting them by name tells it that they are taken care of.
+const CONSTRUCTORS: &str = "__wasm_call_ctors";
+const EXPORT_CONSTRUCTORS: &str = "link-arg=--export=__wasm_call_ctors";
+
 /// Writes the JavaScript, the TypeScript declarations and the module itself.
 fn bindings(input: &Path, folder: &Path, name: &str) -> Outcome<()> {
     clear(folder)?;
@@ -120,7 +127,13 @@ fn bindings(input: &Path, folder: &Path, name: &str) -> Outcome<()> {
     let mut generator = Bindgen::new();
     generator.input_path(input).out_name(name).typescript(true).remove_name_section(true).remove_producers_section(true);
     generator.web(true).map_err(failed)?;
-    generator.generate(folder).map_err(failed)
+    let mut output = generator.generate_output().map_err(failed)?;
+    let wasm = output.wasm_mut();
+    let constructors = wasm.exports.get_func(CONSTRUCTORS).map_err(failed)?;
+    if wasm.start.replace(constructors).is_some() {
+        return Err(format!("{} has a start function already; it would hide the static constructors", input.display()));
+    }
+    output.emit(folder).map_err(failed)
 }
 
 fn clear(folder: &Path) -> Outcome<()> {

@@ -70,7 +70,8 @@ impl Checkpoint {
             ("turnwise_policy".to_string(), policy),
             ("turnwise_experiment".to_string(), self.experiment.clone()),
         ]);
-        serialize(views.collect::<Result<Vec<_>, _>>()?, Some(metadata)).map_err(|error| CheckpointError::Format(error.to_string()))
+        serialize(views.collect::<Result<Vec<_>, _>>()?, Some(metadata))
+            .map_err(|error| CheckpointError::Format(error.to_string()))
     }
 
     /// Reads a file: its format, its metadata, its bounds, and that every value is a finite number.

@@ -134,8 +134,7 @@ impl Trainer {
         let examples: Vec<_> = rollout.training.iter().zip(&credit.advantages).map(example).collect();
         let update = self.learner.update(&examples, self.iteration).await?;
         let returns: Vec<f64> = credit.returns_to_go.iter().map(|turns| turns.first().copied().unwrap_or(0.0)).collect();
-        let mut report =
-            summarise_episodes(self.iteration, &rollout.training, &rollout.held_out, &returns, self.question_types);
+        let mut report = summarise_episodes(self.iteration, &rollout.training, &rollout.held_out, &returns, self.question_types);
         report.no_signal_groups = share(credit.no_signal.iter().filter(|&&flat| flat).count(), credit.no_signal.len());
         report.update = update;
         report.rollout_seconds = rollout.seconds;

@@ -10,8 +10,9 @@ use wasm_bindgen_futures::JsFuture;
 use super::adapter::browser_adapter;
 use super::protocol::{Command, Event, Phase, Stage, StopReason, WarmStartReport, WarmStartSource};
 use super::{from_js, to_js};
-use crate::config::{ExperimentConfig, WarmStart};
+use crate::config::{self, ExperimentConfig, WarmStart};
 use crate::device::{Chosen, DeviceChoice, choose};
+use crate::environment::REGISTRY;
 use crate::policy::Policy;
 use crate::trainer::{Run, TrainError, imitation, initial_policy, shipped_policy};
 use burn::module::Module;
@@ -35,14 +36,7 @@ impl Engine {
     #[wasm_bindgen(constructor)]
     pub fn new(emit: Function, warm_start: Function) -> Engine {
         console_error_panic_hook::set_once();
-        Engine {
-            emit,
-            warm_start,
-            run: Rc::default(),
-            device: RefCell::new(None),
-            pause: Rc::default(),
-            busy: Cell::new(false),
-        }
+        Engine { emit, warm_start, run: Rc::default(), device: RefCell::new(None), pause: Rc::default(), busy: Cell::new(false) }
     }
 
     /// Carries out a `Command`. The promise of `train` resolves when the run stands still; `pause` may come meanwhile.
@@ -70,6 +64,8 @@ impl Engine {
 
     async fn configure(&self, config: ExperimentConfig, choice: DeviceChoice) -> Result<(), JsValue> {
         self.run.borrow_mut().take();
+        // The page has checked its settings; nothing out of bounds gets this far, whoever sends it.
+        let config = config::check(&config, REGISTRY).config;
         let known = self.device.borrow_mut().take().filter(|(chosen, _)| *chosen == choice);
         let chosen = match known {
             Some((_, chosen)) => chosen,

@@ -57,7 +57,7 @@ pub fn with_environment(config: JsValue, name: &str) -> Result<JsValue, JsValue>
 /// Checks an `ExperimentConfig`; gives a `ReadConfig` with everything in bounds.
 #[wasm_bindgen]
 pub fn check(config: JsValue) -> Result<JsValue, JsValue> {
-    let outcome = config::from_json(&config::to_json(&from_js::<ExperimentConfig>(config)?), REGISTRY);
+    let outcome = config::check(&from_js::<ExperimentConfig>(config)?, REGISTRY);
     to_js(&ReadConfig { config: outcome.config, notes: outcome.notes })
 }
 

@@ -28,7 +28,7 @@ for (const [language, viewport] of [['en', undefined], ['zh', undefined], ['en',
     test(`accessible: ${language}, ${viewport ? 'phone' : 'desktop'}, ${theme}`, async () => {
       const session = await open(await context(browser, viewport ? { viewport } : {}));
       const { page } = session;
-      if (language === 'zh') await page.getByRole('button', { name: '中文' }).click();
+      if (language === 'zh') await page.getByText('中文', { exact: true }).click();
       if (theme === 'dark') await page.getByRole('button', { name: language === 'zh' ? '深色' : 'Dark', exact: true }).click();
       await page.evaluate(readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
       const found = await page.evaluate(async () => {

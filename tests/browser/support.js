@@ -80,7 +80,7 @@ export async function until(ready, seconds, what) {
 /** The tokens of the group on show, one line an episode. */
 export async function episodes(page) {
   await page.getByRole('button', { name: 'Table', exact: true }).click();
-  const rows = await page.locator('table tbody tr').allInnerTexts();
+  const rows = await page.locator('table:has-text("written by") tbody tr').allInnerTexts();
   await page.getByRole('button', { name: 'Rows', exact: true }).click();
   return rows.map(row => row.split('\t').slice(0, 5).join(' '));
 }

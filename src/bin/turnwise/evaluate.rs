@@ -36,7 +36,10 @@ pub async fn evaluate(config: &ExperimentConfig, policy: &Policy, episodes: usiz
     let error = |p: f64, n: usize| (p * (1.0 - p) / n.max(1) as f64).sqrt();
     println!("environment {}, {} held-out episodes", config.environment, played.len());
     println!("success {:.3} +- {:.3}", summary.train_success, error(summary.train_success, played.len()));
-    println!("calls {:.2}  turns {:.2}  truncated {:.3}  malformed {:.3}", summary.calls, summary.turns, summary.truncated, summary.malformed);
+    println!(
+        "calls {:.2}  turns {:.2}  truncated {:.3}  malformed {:.3}",
+        summary.calls, summary.turns, summary.truncated, summary.malformed
+    );
     for (kind, statistics) in types.iter().zip(&summary.by_type) {
         if let (Some(success), Some(calls)) = (statistics.success, statistics.calls) {
             let margin = error(success, statistics.episodes);

@@ -18,11 +18,18 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let default = ExperimentConfig::defaults(&config.environment, REGISTRY);
     let differences = config::differences(&config, &default, REGISTRY);
     let changed: Vec<_> = differences.iter().filter(|d| !["environment", "seed", "title"].contains(&d.name)).collect();
-    println!("{} from the environment's defaults:", if changed.is_empty() { "nothing differs" } else { "differs" });
+    println!(
+        "{}",
+        if changed.is_empty() {
+            "all settings are the environment's defaults"
+        } else {
+            "differs from the environment's defaults:"
+        }
+    );
     for difference in changed {
         println!("  {} = {} (default {})", difference.name, difference.a, difference.b);
     }
-    println!("notes: {}", if notes.is_empty() { "none" } else { "" });
+    println!("{}", if notes.is_empty() { "notes: none" } else { "notes:" });
     for note in &notes {
         println!("  {}", note.text_en);
     }

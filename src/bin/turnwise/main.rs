@@ -17,11 +17,8 @@ fn command() -> Command {
     let experiment = Arg::new("experiment")
         .value_name("LINK|FILE.json")
         .help("A link of the page (the whole address or what follows #), or a file with settings in JSON");
-    let device = Arg::new("device")
-        .long("device")
-        .value_parser(["auto", "cpu", "gpu"])
-        .default_value("cpu")
-        .help("What to compute on");
+    let device =
+        Arg::new("device").long("device").value_parser(["auto", "cpu", "gpu"]).default_value("cpu").help("What to compute on");
     let warm_starts = Arg::new("warm-starts")
         .long("warm-starts")
         .value_name("FOLDER")
@@ -49,9 +46,8 @@ fn command() -> Command {
                 .help("How many questions, 1 to 65536"),
         )
         .arg(device);
-    let link = Command::new("link")
-        .about("Explains a link: what it sets, what was clamped or refused")
-        .arg(experiment.required(true));
+    let link =
+        Command::new("link").about("Explains a link: what it sets, what was clamped or refused").arg(experiment.required(true));
     let settings = Command::new("settings").about("Prints every setting with default, bounds and meaning, as Markdown");
     Command::new("turnwise")
         .about("Multi-turn reinforcement learning, small enough to watch")

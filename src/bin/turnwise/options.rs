@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgMatches, Command};
 use turnwise::config::{self, ExperimentConfig, Kind, Note, SETTINGS, Setting};
-use turnwise::device::{Chosen, DeviceChoice, DeviceKind, choose, native_adapter};
+use turnwise::device::{Chosen, DeviceChoice, DeviceKind, DeviceReason, choose, native_adapter};
 use turnwise::environment::REGISTRY;
 
 use crate::Failure;
@@ -70,11 +70,7 @@ pub fn read(text: &str) -> Result<(ExperimentConfig, Vec<Note>), Failure> {
 }
 
 /// Applies the options to a configuration; the environment first, since it moves defaults.
-pub fn with_options(
-    matches: &ArgMatches,
-    mut config: ExperimentConfig,
-    mut notes: Vec<Note>,
-) -> (ExperimentConfig, Vec<Note>) {
+pub fn with_options(matches: &ArgMatches, mut config: ExperimentConfig, mut notes: Vec<Note>) -> (ExperimentConfig, Vec<Note>) {
     let names = std::iter::once("environment")
         .chain(SETTINGS.iter().map(|setting| setting.name))
         .chain(REGISTRY.iter().flat_map(|environment| environment.settings.iter().map(|setting| setting.name)));
@@ -88,7 +84,9 @@ pub fn with_options(
             notes.extend(config::set(&mut config, name, value, REGISTRY));
         }
     }
-    (config, notes)
+    let checked = config::check(&config, REGISTRY);
+    notes.extend(checked.notes);
+    (checked.config, notes)
 }
 
 /// The device that `--device` asks for; says which one it is.
@@ -100,7 +98,14 @@ pub fn device(matches: &ArgMatches) -> Chosen {
     };
     let chosen = pollster::block_on(choose(choice, native_adapter));
     let kind = if chosen.report.kind == DeviceKind::Webgpu { "GPU" } else { "CPU" };
-    eprintln!("device: {kind} ({}), because: {:?} {}", chosen.report.name, chosen.report.reason, chosen.report.detail);
+    let reason = match chosen.report.reason {
+        DeviceReason::Chosen => "as chosen",
+        DeviceReason::SoftwareAdapter => "the only GPU adapter is software",
+        DeviceReason::DeviceRefused => "the GPU refused to open",
+        DeviceReason::AdapterFound => "a GPU adapter was found",
+        _ => "no GPU adapter was found",
+    };
+    eprintln!("device: {kind} ({}): {reason} {}", chosen.report.name, chosen.report.detail);
     chosen
 }
 

@@ -40,7 +40,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let mut trainer = Trainer::new(config.clone(), &policy);
     let mut recorded = RecordedRun {
         config: config.clone(),
-        made_with: format!("turnwise train, {}", chosen.report.name),
+        made_with: format!("turnwise train '#{}' on the {} CPU", config::to_link(&config, REGISTRY), std::env::consts::ARCH),
         reports: Vec::new(),
         batches: Vec::new(),
     };
