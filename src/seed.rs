@@ -92,7 +92,7 @@ impl Draws {
 
     /// The next integer in `0..bound`, by multiplication of the high bits (bias below `bound / 2^32`). `bound` 0 gives 0.
     pub fn below(&mut self, bound: u32) -> u32 {
-        (u64::from(self.bits()) * u64::from(bound) >> 32) as u32
+        ((u64::from(self.bits()) * u64::from(bound)) >> 32) as u32
     }
 
     /// True with probability `p`.

@@ -17,7 +17,7 @@ pub struct ImitationSettings {
     pub steps: usize,
     /// Demonstrations per update.
     pub batch: usize,
-    /// Reached after [`WARM_UP`] updates, then falling in a line to a tenth.
+    /// Reached after `WARM_UP` updates, then falling in a line to a tenth.
     pub learning_rate: f64,
     pub optimizer: OptimizerSettings,
 }
@@ -77,7 +77,7 @@ impl Imitation {
         let (policy, norm) = self.optimizer.step(self.policy.clone(), gradients, self.learning_rate());
         self.policy = policy;
         self.step += 1;
-        if self.step % READ_EVERY != 0 && self.step != self.settings.steps {
+        if !self.step.is_multiple_of(READ_EVERY) && self.step != self.settings.steps {
             return Ok(Some(None));
         }
         let values = read(Tensor::cat(vec![loss.inner(), norm], 0)).await?;

@@ -141,7 +141,7 @@ impl Policy {
     /// `tokens` is `[B, T]`, padded on the right; padding comes last, so no earlier row sees it.
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
         let [batch, length] = tokens.dims();
-        let positions = self.positions.weight.val().slice([0..length]).unsqueeze::<3>(); // [1, T, d]
+        let positions = self.positions.weight.val().slice(0..length).unsqueeze::<3>(); // [1, T, d]
         let hidden = self.tokens.forward(tokens) + positions; // [B, T, d]
         let bias = causal_bias(length, &hidden.device()); // [1, 1, T, T]
         let mut flat = hidden.reshape([batch * length, self.d_model()]);
@@ -181,7 +181,7 @@ impl Block {
         let (length, head) = (rows / batch, width / heads);
         let qkv = self.qkv.forward(self.attention_norm.forward(flat)); // [B * T, 3 d]
         let qkv = qkv.reshape([batch, length, 3, heads, head]).permute([2, 0, 3, 1, 4]); // [3, B, H, T, d / H]
-        let part = |index: usize| qkv.clone().slice([index..index + 1]).reshape([batch, heads, length, head]);
+        let part = |index: usize| qkv.clone().slice(index..index + 1).reshape([batch, heads, length, head]);
         (part(0), part(1), part(2))
     }
 

@@ -1,7 +1,7 @@
 //! The border to the browser: the only module that knows `wasm-bindgen`.
 //!
-//! Two modules are built from this crate: without the feature `engine`, [`page`] answers the page's main thread; with it,
-//! [`engine`] trains in a worker.
+//! Two modules are built from this crate: without the feature `engine`, `page` answers the page's main thread; with it,
+//! `engine` trains in a worker.
 
 pub mod protocol;
 

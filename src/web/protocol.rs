@@ -11,6 +11,8 @@ use crate::reward::RewardTable;
 use crate::rollout::{GroupInfo, Trajectory};
 
 /// From the page to the worker.
+// Messages are made and taken apart once each: their size on the stack does not matter.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -27,6 +29,7 @@ pub enum Command {
 }
 
 /// From the worker to the page.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
 #[serde(tag = "type", rename_all = "snake_case")]

@@ -6,10 +6,9 @@
 use std::time::Instant;
 
 use turnwise::config::ExperimentConfig;
-use turnwise::device::{Chosen, choose};
+use turnwise::device::{Chosen, DeviceChoice, choose, native_adapter};
 use turnwise::environment::REGISTRY;
 use turnwise::trainer::{Trainer, initial_policy, shipped_policy};
-use turnwise::web::protocol::DeviceChoice;
 
 const WARM_UP: usize = 3;
 const STEPS: usize = 30;
@@ -17,7 +16,7 @@ const MEMORY_STEPS: usize = 300;
 
 fn main() {
     let steps = std::env::var("TURNWISE_BENCH_STEPS").ok().and_then(|steps| steps.parse().ok()).unwrap_or(STEPS);
-    let chosen = pollster::block_on(choose(DeviceChoice::Cpu));
+    let chosen = pollster::block_on(choose(DeviceChoice::Cpu, native_adapter));
     println!("native CPU, {} threads visible", std::thread::available_parallelism().map_or(1, usize::from));
     println!("| environment | held-out questions | micro-batches | s/step median | quartiles | sampling s | tokens/step |");
     println!("| --- | --- | --- | --- | --- | --- | --- |");

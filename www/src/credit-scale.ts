@@ -13,6 +13,14 @@ export interface Palette {
   ink: Rgb;
 }
 
+/** What the values of a row are coloured by. */
+export interface ColourScale {
+  quantity: Quantity;
+  /** The size at which the colours end. */
+  clamp: number;
+  palette: Palette;
+}
+
 export interface Fill {
   background: string;
   text: string;
@@ -42,7 +50,7 @@ export function mark(value: number, quantity: Quantity): string {
 }
 
 /** Background and text of a token. Blue and orange mean the sign of credit; log-probabilities get a ramp towards ink. */
-export function fill(value: number, clamp: number, quantity: Quantity, palette: Palette): Fill {
+export function fill(value: number, { clamp, quantity, palette }: ColourScale): Fill {
   const size = Number.isFinite(value) ? Math.min(1, Math.abs(value) / clamp) : 0;
   const end = quantity === 'log_prob' ? palette.ink : value < 0 ? palette.worse : palette.better;
   const strength = size ** 0.8 * (quantity === 'log_prob' ? 0.75 : 1);

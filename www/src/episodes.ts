@@ -1,6 +1,6 @@
 /** From a frozen batch to what one group's rows show. Pure functions: no page state, no drawing. */
 
-import type { Quantity } from './credit-scale';
+import type { ColourScale, Quantity } from './credit-scale';
 import type { Batch, CreditMap, Recredit, RewardTable, Trajectory, WeightedTerm } from './protocol';
 
 /** A batch with the credit that is on show: its own, another one, or none yet. */
@@ -37,6 +37,8 @@ export interface RowView {
   index: number;
   trajectory: Trajectory;
   turns: TurnView[];
+  /** A part of the row: one that is drawn a frame later keeps its own until then. */
+  scale: ColourScale;
   /** Discounted return of the trajectory; null before it was scored. */
   return: number | null;
   success: boolean;
@@ -80,7 +82,7 @@ export function allValues(shown: Shown, quantity: Quantity): number[] {
 const isOutcome = (term: WeightedTerm): boolean => term.term === 'answer_right';
 const total = (terms: WeightedTerm[]): number => terms.reduce((sum, term) => sum + term.weight, 0);
 
-export function rowsOf(shown: Shown, group: number, quantity: Quantity, lossMask: boolean): RowView[] {
+export function rowsOf(shown: Shown, group: number, scale: ColourScale, lossMask: boolean): RowView[] {
   return members(shown.batch, group).map(({ index, trajectory }) => {
     const turns = trajectory.turns.map((turn, k): TurnView => {
       const terms = shown.rewards?.turns[index]?.[k] ?? [];
@@ -98,7 +100,7 @@ export function rowsOf(shown: Shown, group: number, quantity: Quantity, lossMask
             inTurn,
             sampled,
             trained: sampled || !lossMask,
-            value: valueAt(shown, index, k, position, quantity),
+            value: valueAt(shown, index, k, position, scale.quantity),
           };
         }),
       };
@@ -107,6 +109,7 @@ export function rowsOf(shown: Shown, group: number, quantity: Quantity, lossMask
       index,
       trajectory,
       turns,
+      scale,
       return: shown.credit?.returns_to_go[index]?.[0] ?? null,
       success: succeeded(trajectory),
     };
@@ -186,6 +189,18 @@ export function strongestReward(
     if (!best || Math.abs(counts) > Math.abs(best.counts)) best = { turn, amount, distance: turn - from, counts };
   }
   return best;
+}
+
+/** What credit depends on, without the arrays over tokens: those take longer to hand to the wasm module than everything else. */
+const factsAlone = new WeakMap<Batch, Trajectory[]>();
+
+export function forCredit(batch: Batch): Trajectory[] {
+  let facts = factsAlone.get(batch);
+  if (!facts) {
+    facts = batch.trajectories.map(trajectory => ({ ...trajectory, tokens: [], loss_mask: [], log_probs: [] }));
+    factsAlone.set(batch, facts);
+  }
+  return facts;
 }
 
 /** What a batch shows by itself: the credit it was trained with. */

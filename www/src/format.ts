@@ -40,7 +40,9 @@ export function percent(value: number, decimals = 0): string {
 export function measure(value: number): string {
   if (!Number.isFinite(value)) return fixed(value);
   const size = Math.abs(value);
-  if (size !== 0 && size < 0.0005) return value.toExponential(0).replaceAll('-', MINUS);
+  // Smaller ones are rounding, and so is their sign.
+  if (size < 1e-7) return fixed(0, 3);
+  if (size < 0.0005) return value.toExponential(0).replaceAll('-', MINUS);
   return fixed(value, size < 0.1 ? 3 : size < 100 ? 2 : 0);
 }
 

@@ -7,10 +7,19 @@ const probe = document.createElement('span');
 probe.hidden = true;
 document.documentElement.append(probe);
 
+/** Asking makes the browser settle every style of the page first: once for each colour and theme is enough. */
+const known = new Map<string, string>();
+
 /** A colour of the style sheet as `rgb(...)`. */
 export function color(name: string): string {
-  probe.style.color = `var(${name})`;
-  return getComputedStyle(probe).color;
+  const key = `${document.documentElement.dataset.theme} ${name}`;
+  let value = known.get(key);
+  if (value === undefined) {
+    probe.style.color = `var(${name})`;
+    value = getComputedStyle(probe).color;
+    known.set(key, value);
+  }
+  return value;
 }
 
 const parts = (name: string) => (color(name).match(/[\d.]+/g) ?? []).slice(0, 3).map(Number) as [number, number, number];

@@ -228,7 +228,7 @@ fn the_command_line_keeps_what_it_cannot_replace() {
 fn settings_that_do_not_agree_are_brought_into_agreement() {
     let base = ExperimentConfig::defaults("maze", REGISTRY);
     let tight = ExperimentConfig { context_length: 16, turn_tokens: 12, ..base.clone() };
-    let huge = ExperimentConfig { groups: 64, num_generations: 64, context_length: 128, ..base.clone() };
+    let huge = ExperimentConfig { groups: 64, num_generations: 64, context_length: 128, micro_batches: 1, ..base.clone() };
     let large = ExperimentConfig { d_model: 128, layers: 4, imitation_batch: 512, ..huge.clone() };
     let few = ExperimentConfig { groups: 1, num_generations: 3, micro_batches: 16, ..base.clone() };
     let cases = [

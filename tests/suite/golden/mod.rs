@@ -23,9 +23,12 @@ struct Tally {
     did_not_apply: BTreeMap<String, usize>,
 }
 
+/// Checks one case.
+type Check = fn(&Case) -> Result<(), Stop>;
+
 /// The check of a topic, or why there is none.
-fn check_of(topic: &str) -> Result<fn(&Case) -> Result<(), Stop>, String> {
-    let check: fn(&Case) -> Result<(), Stop> = match topic {
+fn check_of(topic: &str) -> Result<Check, String> {
+    let check: Check = match topic {
         "adv_group" => advantages::group,
         "adv_turn" => advantages::turn,
         "logprob" => tensors::log_probs,

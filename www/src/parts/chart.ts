@@ -16,7 +16,8 @@ export interface ChartLine {
 interface Settings {
   width: number;
   height: number;
-  lines: ChartLine[];
+  /** The lines at the time of asking: a plot outlives its first data. */
+  lines: () => ChartLine[];
   yMax: number;
   yTicks: number[];
   xMax: number;
@@ -38,7 +39,6 @@ function iterationTicks(xMax: number): number[] {
 export function chartOptions(settings: Settings): uPlot.Options {
   const { width, height, lines, yMax, yTicks, xMax, shade, format, color, font, drawn } = settings;
   const axisFont = `10px ${font}`;
-  // Asked once: a look-up in the middle of a drawing would make the browser settle every style of the page first.
   const muted = color('--muted');
   const ink = color('--ink');
   const shaded = color('--shade');
@@ -55,7 +55,7 @@ export function chartOptions(settings: Settings): uPlot.Options {
     u.ctx.strokeStyle = ink;
     u.ctx.lineWidth = 1.5 * devicePixelRatio;
     u.ctx.beginPath();
-    for (const line of lines) {
+    for (const line of lines()) {
       line.values.forEach((value, i) => {
         if (value === null || Number.isFinite(value)) return;
         const at = u.valToPos(u.data[0][i] ?? 0, 'x', true);
@@ -101,7 +101,7 @@ export function chartOptions(settings: Settings): uPlot.Options {
     ],
     series: [
       {},
-      ...lines.map(
+      ...lines().map(
         (line): uPlot.Series => ({
           stroke: color(line.color),
           width: line.width,

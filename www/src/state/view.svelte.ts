@@ -1,11 +1,12 @@
 /** What is on show below the curves: which batch, which group, which token, which quantity, under which credit. */
 
 import { untrack } from 'svelte';
-import { clampOf, type Quantity } from '../credit-scale';
+import { type ColourScale, clampOf, type Quantity } from '../credit-scale';
 import {
   allValues,
   columnsOf,
   columnWidths,
+  forCredit,
   own,
   type RowView,
   recredited,
@@ -53,7 +54,7 @@ class View {
   selection = $state.raw<Selection | null>(null);
   hover = $state.raw<Selection | null>(null);
 
-  palette = $derived(creditPalette(ui.theme));
+  private palette = $derived(creditPalette(ui.theme));
   private labels = $derived(experiment.tokenNames.map(tokenLabel));
   private tokenWidths = $derived(this.labels.map(tokenWidth));
 
@@ -83,7 +84,7 @@ class View {
     const values = JSON.parse(this.wanted) as unknown[];
     const changed = Object.fromEntries(CREDIT_SETTINGS.map((name, i) => [name, values[i]]));
     try {
-      return recredited(batch, experiment.module.recredit({ ...trainer.run.config, ...changed }, batch.trajectories));
+      return recredited(batch, experiment.module.recredit({ ...trainer.run.config, ...changed }, forCredit(batch)));
     } catch (error) {
       queueMicrotask(() =>
         notices.show({ id: 'module', text: words => words.notices.moduleFailed, detail: String(error), reload: true }),
@@ -108,9 +109,11 @@ class View {
     return untrack(() => (this.shown ? clampOf(allValues(this.shown, quantity)) : 1));
   });
 
+  scale: ColourScale = $derived({ quantity: this.quantity, clamp: this.clamp, palette: this.palette });
+
   rows: RowView[] = $derived.by(() => {
     if (!this.shown) return [];
-    const rows = rowsOf(this.shown, this.groupShown, this.quantity, this.lossMask);
+    const rows = rowsOf(this.shown, this.groupShown, this.scale, this.lossMask);
     return this.byReturn ? rows.toSorted((a, b) => (b.return ?? 0) - (a.return ?? 0)) : rows;
   });
 

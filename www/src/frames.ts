@@ -1,0 +1,38 @@
+/** Drawing in pieces: every animation frame takes one, so that no task of the main thread is long enough to be felt. */
+
+/** Draws a piece and says whether another one is left. */
+type Piece = () => boolean;
+
+/** By who draws. Whoever has had a frame goes to the end. */
+const waiting = new Map<object, Piece>();
+let asked = false;
+
+/** Puts a drawing in the queue. One that the same owner has there already is replaced and keeps its place. */
+export function drawInTurn(owner: object, piece: Piece): void {
+  waiting.set(owner, piece);
+  ask();
+}
+
+/** Takes the owner's drawing out of the queue. */
+export function stopDrawing(owner: object): void {
+  waiting.delete(owner);
+}
+
+function ask(): void {
+  if (asked) return;
+  asked = true;
+  requestAnimationFrame(frame);
+}
+
+function frame(): void {
+  asked = false;
+  const [next] = waiting;
+  if (!next) return;
+  const [owner, piece] = next;
+  waiting.delete(owner);
+  try {
+    if (piece()) waiting.set(owner, piece);
+  } finally {
+    if (waiting.size > 0) ask();
+  }
+}
