@@ -1,5 +1,7 @@
 //! `turnwise evaluate`: how a checkpoint does on held-out questions.
 
+use std::path::{Path, PathBuf};
+
 use burn::tensor::Device;
 use clap::ArgMatches;
 use turnwise::config::{self, ExperimentConfig};
@@ -7,21 +9,40 @@ use turnwise::environment::{REGISTRY, declaration};
 use turnwise::metrics::summarise_episodes;
 use turnwise::policy::{Checkpoint, Policy};
 use turnwise::trainer::Trainer;
+use turnwise::vocabulary::SIZE;
 
 use crate::Failure;
 use crate::options::{device, given, with_options};
 
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
-    let path = given(matches, "checkpoint").unwrap_or_default();
-    let file = std::fs::read(path).map_err(|error| format!("cannot read the checkpoint {path}: {error}"))?;
+    let path = find(Path::new(given(matches, "checkpoint").unwrap_or_default()));
+    let file = std::fs::read(&path).map_err(|error| format!("cannot read the checkpoint {}: {error}", path.display()))?;
+    let path = path.display();
     let checkpoint = Checkpoint::from_bytes(&file).map_err(|error| format!("{path}: {error}"))?;
     let outcome = config::from_link(&checkpoint.experiment, REGISTRY);
     let (config, notes) = with_options(matches, outcome.config, outcome.notes);
     notes.iter().for_each(|note| eprintln!("note: {}", note.text_en));
+    let shape = &checkpoint.policy;
+    if shape.vocabulary != SIZE {
+        return Err(format!("{path}: its policy knows {} symbols; the environments speak {SIZE}", shape.vocabulary).into());
+    }
+    if config.context_length > shape.context_length {
+        let (asked, most) = (config.context_length, shape.context_length);
+        return Err(format!("context_length is {asked}; the policy of {path} reads at most {most} tokens").into());
+    }
     let chosen = device(matches);
     let policy = load(&checkpoint, &chosen.device).map_err(|error| format!("{path}: {error}"))?;
     let episodes = matches.get_one::<u32>("episodes").copied().unwrap_or(1024) as usize;
     pollster::block_on(evaluate(&config, &policy, episodes))
+}
+
+/// The file that a person means: it, or `checkpoint.safetensors` in a folder that `train` wrote, or the name with its ending.
+fn find(path: &Path) -> PathBuf {
+    if path.is_dir() {
+        return path.join("checkpoint.safetensors");
+    }
+    let ended = path.with_extension("safetensors");
+    if !path.exists() && ended.exists() { ended } else { path.to_path_buf() }
 }
 
 fn load(checkpoint: &Checkpoint, device: &Device) -> Result<Policy, Failure> {

@@ -45,13 +45,17 @@ export function chartOptions(settings: Settings): uPlot.Options {
   const drawShade = (u: uPlot) => {
     if (shade <= 0) return;
     const left = u.valToPos(-shade, 'x', true);
+    u.ctx.save();
     u.ctx.fillStyle = shaded;
     u.ctx.fillRect(left, u.bbox.top, u.valToPos(0, 'x', true) - left, u.bbox.height);
+    u.ctx.restore();
   };
   /** A cross on the axis for every value that is not a number: a gap alone would hide it. */
   const drawCrosses = (u: uPlot) => {
     const size = 3.5 * devicePixelRatio;
     const y = u.bbox.top + u.bbox.height - size;
+    // uPlot remembers which styles it has set.
+    u.ctx.save();
     u.ctx.strokeStyle = ink;
     u.ctx.lineWidth = 1.5 * devicePixelRatio;
     u.ctx.beginPath();
@@ -66,6 +70,7 @@ export function chartOptions(settings: Settings): uPlot.Options {
       });
     }
     u.ctx.stroke();
+    u.ctx.restore();
   };
   return {
     width,

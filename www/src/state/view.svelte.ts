@@ -20,6 +20,7 @@ import { creditPalette } from '../palette';
 import type { ExperimentConfig } from '../protocol';
 import { experiment } from './experiment.svelte';
 import { notices } from './notices.svelte';
+import type { Run } from './run.svelte';
 import { trainer } from './trainer.svelte';
 import { ui } from './ui.svelte';
 
@@ -118,7 +119,18 @@ class View {
   });
 
   columns = $derived(this.shown ? columnsOf(this.shown, this.groupShown) : []);
-  widths = $derived(this.shown ? columnWidths(this.shown, this.tokenWidths) : []);
+
+  /** The widest turns so far of the run on show: columns that moved with every batch would have every row drawn again. */
+  private widest: { run: Run | null; widths: number[] } = { run: null, widths: [] };
+  widths = $derived.by(() => {
+    const { run } = trainer;
+    const now = this.shown ? columnWidths(this.shown, this.tokenWidths) : [];
+    const before = this.widest.run === run ? this.widest.widths : [];
+    const widths = Array.from({ length: Math.max(now.length, before.length) }, (_, k) => Math.max(now[k] ?? 0, before[k] ?? 0));
+    this.widest = { run, widths };
+    return widths;
+  });
+
   noSignal = $derived(this.shown?.credit?.no_signal[this.groupShown] ?? false);
 
   /** The selected token, or the first token of a telling turn while nothing was selected. */
