@@ -27,11 +27,13 @@ function breakDown(cause: Broken['cause'], error: unknown): void {
   send({ type: 'broken', cause, detail: words(error) });
 }
 
+/** Bytes of the engine that have arrived: fewer or more than it has, and the download is to blame, not the browser. */
+let done = 0;
+
 /** The engine's bytes as a response that counts what has arrived. */
 async function download(): Promise<Response> {
   const response = await fetch(wasmUrl);
   if (!response.ok || !response.body) throw new Error(`HTTP ${response.status}`);
-  let done = 0;
   let reported = 0;
   const counter = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
@@ -47,10 +49,12 @@ async function download(): Promise<Response> {
   return new Response(response.body.pipeThrough(counter), { headers: { 'Content-Type': 'application/wasm' } });
 }
 
-/** The shipped weights of a task, or null where there are none. */
+/** The shipped weights of a task, or null where there are none. A failed download is an error, so that it is called one. */
 async function warmStart(base: string, environment: string): Promise<Uint8Array | null> {
-  const response = await fetch(new URL(`warm-start/${encodeURIComponent(environment)}.safetensors`, base)).catch(() => null);
-  return response?.ok ? new Uint8Array(await response.arrayBuffer()) : null;
+  const response = await fetch(new URL(`warm-start/${encodeURIComponent(environment)}.safetensors`, base));
+  if (response.status === 404) return null;
+  if (!response.ok) throw new Error(`HTTP ${response.status}`);
+  return new Uint8Array(await response.arrayBuffer());
 }
 
 async function start(base: string): Promise<void> {
@@ -69,7 +73,8 @@ async function start(base: string): Promise<void> {
     );
   } catch (error) {
     // A connection that breaks halfway surfaces here too, as a TypeError of the stream.
-    breakDown(error instanceof WebAssembly.CompileError || error instanceof WebAssembly.LinkError ? 'module' : 'download', error);
+    const refused = error instanceof WebAssembly.CompileError || error instanceof WebAssembly.LinkError;
+    breakDown(refused && done === ENGINE_BYTES ? 'module' : 'download', error);
     return;
   }
   send({ type: 'loaded' });

@@ -7,18 +7,29 @@ use turnwise::environment::REGISTRY;
 use crate::Failure;
 use crate::options::{given, read, with_options};
 
+/// Prints a line; a reader that has heard enough (`| head`) is no error.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        if writeln!(std::io::stdout(), $($text)*).is_err() {
+            return Ok(());
+        }
+    }};
+}
+
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let (config, notes) = read(given(matches, "experiment").unwrap_or_default())?;
     let (config, notes) = with_options(matches, config, notes);
-    println!("environment: {}", config.environment);
-    println!("seed: {}", config.seed);
+    say!("environment: {}", config.environment);
+    say!("seed: {}", config.seed);
     if !config.title.is_empty() {
-        println!("title: {}", config.title);
+        let title: String = config.title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        say!("title: {title}");
     }
     let default = ExperimentConfig::defaults(&config.environment, REGISTRY);
     let differences = config::differences(&config, &default, REGISTRY);
     let changed: Vec<_> = differences.iter().filter(|d| !["environment", "seed", "title"].contains(&d.name)).collect();
-    println!(
+    say!(
         "{}",
         if changed.is_empty() {
             "all settings are the environment's defaults"
@@ -27,12 +38,12 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         }
     );
     for difference in changed {
-        println!("  {} = {} (default {})", difference.name, difference.a, difference.b);
+        say!("  {} = {} (default {})", difference.name, difference.a, difference.b);
     }
-    println!("{}", if notes.is_empty() { "notes: none" } else { "notes:" });
+    say!("{}", if notes.is_empty() { "notes: none" } else { "notes:" });
     for note in &notes {
-        println!("  {}", note.text_en);
+        say!("  {}", note.text_en);
     }
-    println!("canonical link: #{}", config::to_link(&config, REGISTRY));
+    say!("canonical link: #{}", config::to_link(&config, REGISTRY));
     Ok(())
 }

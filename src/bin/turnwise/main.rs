@@ -6,6 +6,7 @@ mod options;
 mod train;
 mod warm_start;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command};
@@ -70,7 +71,8 @@ fn run(matches: &ArgMatches) -> Result<(), Failure> {
         Some(("evaluate", matches)) => evaluate::run(matches),
         Some(("link", matches)) => explain::run(matches),
         _ => {
-            println!("{}", turnwise::config::markdown(turnwise::environment::REGISTRY));
+            // A reader that has heard enough (`| head`) is no error.
+            let _ = writeln!(std::io::stdout(), "{}", turnwise::config::markdown(turnwise::environment::REGISTRY));
             Ok(())
         }
     }

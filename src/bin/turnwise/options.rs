@@ -60,7 +60,9 @@ pub fn experiment(matches: &ArgMatches) -> Result<ExperimentConfig, Failure> {
 /// # Errors
 /// When the named file cannot be read.
 pub fn read(text: &str) -> Result<(ExperimentConfig, Vec<Note>), Failure> {
-    let outcome = if text.ends_with(".json") {
+    // A link has `=` or `#` in it; what has neither and ends in .json, or is a file, is a file.
+    let link = text.contains(['=', '#']);
+    let outcome = if !link && (text.ends_with(".json") || std::path::Path::new(text).is_file()) {
         let json = std::fs::read_to_string(text).map_err(|error| format!("cannot read the settings file {text}: {error}"))?;
         config::from_json(&json, REGISTRY)
     } else {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -29,12 +29,14 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let config = experiment(matches)?;
     let out = Path::new(given(matches, "out").unwrap_or_default());
     std::fs::create_dir_all(out).map_err(|error| format!("cannot make the folder {}: {error}", out.display()))?;
-    let create = |name: &str| -> Result<BufWriter<File>, Failure> {
-        let path = out.join(name);
-        Ok(BufWriter::new(File::create(&path).map_err(|error| format!("cannot write {}: {error}", path.display()))?))
-    };
-    let (mut metrics, mut episodes) = (create("metrics.jsonl")?, create("episodes.jsonl")?);
-    std::fs::write(out.join("experiment.json"), config::to_json(&config))?;
+    let (mut metrics, mut episodes) = (Lines::create(out.join("metrics.jsonl"))?, Lines::create(out.join("episodes.jsonl"))?);
+    save(&out.join("experiment.json"), config::to_json(&config).as_bytes())?;
+    // What an earlier run left here would be taken for this one's.
+    let checkpoint_file = out.join("checkpoint.safetensors");
+    if checkpoint_file.exists() {
+        std::fs::remove_file(&checkpoint_file)
+            .map_err(|error| format!("cannot replace {}: {error}", checkpoint_file.display()))?;
+    }
     let chosen = device(matches);
     let policy = pollster::block_on(starting_policy(&config, matches, &chosen.device))?;
     let mut trainer = Trainer::new(config.clone(), &policy);
@@ -55,8 +57,15 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
                 break;
             }
         };
-        writeln!(metrics, "{}", serde_json::to_string(&report)?)?;
-        write_episodes(&mut episodes, iteration, &rollout, &rewards, &credit)?;
+        let written = metrics
+            .write(&serde_json::to_string(&report)?)
+            .and_then(|()| write_episodes(&mut episodes, iteration, &rollout, &rewards, &credit))
+            .and_then(|()| metrics.flush())
+            .and_then(|()| episodes.flush());
+        if let Err(error) = written {
+            failure = Some(format!("stopped after iteration {iteration}: {error}"));
+            break;
+        }
         if RECORDED_STEPS.contains(&iteration) {
             recorded.batches.push(abridged(frozen(iteration, &rollout, Some(&rewards), Some(&credit))));
         }
@@ -66,16 +75,61 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             report.train_success, report.held_out_success, report.mean_return, report.calls, report.tokens_per_second
         ));
         recorded.reports.push(report);
+        if (iteration + 1).is_multiple_of(CHECKPOINT_EVERY) {
+            save(&checkpoint_file, &checkpoint_bytes(&config, &trainer)?)?;
+        }
     }
     bar.finish();
-    let checkpoint = pollster::block_on(checkpoint(&config, &trainer.policy()))?;
-    std::fs::write(out.join("checkpoint.safetensors"), checkpoint.to_bytes(Precision::Full)?)?;
+    // The last update has not been sampled from yet; one that broke the weights is taken back here.
+    if let (None, Err(error)) = (&failure, pollster::block_on(trainer.sample())) {
+        failure = Some(format!("the last update was taken back: {error}"));
+    }
+    save(&checkpoint_file, &checkpoint_bytes(&config, &trainer)?)?;
     if let Some(file) = given(matches, "record") {
-        std::fs::write(file, serde_json::to_string(&recorded)?).map_err(|error| format!("cannot write {file}: {error}"))?;
+        save(Path::new(file), serde_json::to_string(&recorded)?.as_bytes())?;
     }
     match failure {
         Some(failure) => Err(failure.into()),
         None => Ok(()),
+    }
+}
+
+/// Training steps between checkpoints, so that an interrupted run loses little.
+const CHECKPOINT_EVERY: usize = 10;
+
+fn checkpoint_bytes(config: &ExperimentConfig, trainer: &Trainer) -> Result<Vec<u8>, Failure> {
+    Ok(pollster::block_on(checkpoint(config, &trainer.policy()))?.to_bytes(Precision::Full)?)
+}
+
+/// Writes a whole file beside its place, then moves it there: an interruption leaves the old one or the new one.
+///
+/// # Errors
+/// When it cannot be written, naming the path.
+pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path));
+    written.map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+}
+
+/// A file of lines whose errors name it.
+struct Lines {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl Lines {
+    fn create(path: PathBuf) -> Result<Self, Failure> {
+        let file = File::create(&path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        Ok(Lines { path, file: BufWriter::new(file) })
+    }
+
+    fn write(&mut self, line: &str) -> Result<(), Failure> {
+        writeln!(self.file, "{line}").map_err(|error| format!("cannot write {}: {error}", self.path.display()).into())
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.file.flush().map_err(|error| format!("cannot write {}: {error}", self.path.display()).into())
     }
 }
 
@@ -114,7 +168,7 @@ pub async fn checkpoint(config: &ExperimentConfig, policy: &Policy) -> Result<Ch
 
 /// One line per training episode.
 fn write_episodes(
-    file: &mut impl Write,
+    file: &mut Lines,
     iteration: usize,
     rollout: &Rollout,
     rewards: &RewardTable,
@@ -129,7 +183,7 @@ fn write_episodes(
             "returns_to_go": credit.returns_to_go[index],
             "advantages": credit.advantages[index],
         });
-        writeln!(file, "{line}")?;
+        file.write(&line.to_string())?;
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! `turnwise warm-start`: imitation into a checkpoint.
 
+use std::path::Path;
+
 use clap::ArgMatches;
 use indicatif::ProgressBar;
 use turnwise::config::ExperimentConfig;
@@ -9,7 +11,7 @@ use turnwise::trainer::imitation;
 use crate::Failure;
 use crate::evaluate::evaluate;
 use crate::options::{device, experiment, given};
-use crate::train::checkpoint;
+use crate::train::{checkpoint, save};
 
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let config = experiment(matches)?;
@@ -17,7 +19,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let chosen = device(matches);
     let policy = pollster::block_on(imitate(&config, &chosen.device))?;
     let checkpoint = pollster::block_on(checkpoint(&config, &policy))?;
-    std::fs::write(out, checkpoint.to_bytes(Precision::Half)?).map_err(|error| format!("cannot write {out}: {error}"))?;
+    save(Path::new(out), &checkpoint.to_bytes(Precision::Half)?)?;
     pollster::block_on(evaluate(&config, &policy, 4096))
 }
 

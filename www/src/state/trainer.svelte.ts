@@ -136,7 +136,13 @@ class Trainer {
   private startWorker(): void {
     this.activity = 'loading';
     if (this.worker) return;
-    const worker = new Worker(new URL('../worker.ts', import.meta.url), { type: 'module' });
+    let worker: Worker;
+    try {
+      worker = new Worker(new URL('../worker.ts', import.meta.url), { type: 'module' });
+    } catch (error) {
+      this.broke({ type: 'broken', cause: 'module', detail: String(error) });
+      return;
+    }
     this.worker = worker;
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
       if (worker !== this.worker) return;
