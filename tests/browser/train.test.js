@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { recordTasks, said, summary } from './tasks.js';
 import { address, assertClean, context, episodes, heldOut, iterations, launch, open, until } from './support.js';
 
 let browser;
@@ -14,11 +15,7 @@ test('press Train, reach 90 %, send the link, get the same experiment', { timeou
   const within = await context(browser);
   const first = await open(within, '#v=1&env=search&seed=2');
   const { page } = first;
-  // Main-thread tasks over 50 ms while training, as the browser itself counts them.
-  await page.evaluate(() => {
-    window.longTasks = [];
-    new PerformanceObserver(list => window.longTasks.push(...list.getEntries().map(entry => entry.duration))).observe({ type: 'longtask' });
-  });
+  const stopRecording = await recordTasks(browser, page);
   const pressed = Date.now();
   await page.getByRole('button', { name: 'Train', exact: true }).click();
   await until(async () => (await iterations(page)) >= 1 && (await page.getByText('Training', { exact: true }).count()) > 0, 120, 'the first step');
@@ -27,8 +24,10 @@ test('press Train, reach 90 %, send the link, get the same experiment', { timeou
   t.diagnostic(`press to 90 %: ${((Date.now() - pressed) / 1000).toFixed(1)} s, ${await iterations(page)} iterations`);
   await page.getByRole('button', { name: 'Pause', exact: true }).click();
   await page.getByRole('button', { name: 'Go on', exact: true }).waitFor({ timeout: 30_000 });
-  const long = await page.evaluate(() => window.longTasks);
-  t.diagnostic(`main-thread tasks over 50 ms while training: ${long.length} (${long.map(ms => Math.round(ms)).join(', ')})`);
+  const tasks = summary(await stopRecording());
+  t.diagnostic(`main-thread tasks while training: ${said(tasks)}`);
+  assert.equal(tasks.cpu.over50, 0, 'tasks that compute for more than 50 ms');
+  assert.ok(tasks.cpu.p95 <= 30, `95 % of the tasks compute for at most 30 ms, not ${tasks.cpu.p95}`);
 
   const badge = page.getByText('CPU', { exact: false }).first();
   assert.match((await badge.textContent()) ?? '', /CPU/);
@@ -64,6 +63,16 @@ async function firstGroup(page) {
   }
   assert.match(await where(), /group 1 of/);
 }
+
+test('a task of the main thread that computes for long is seen', async () => {
+  const { page } = await open(await context(browser));
+  const stopRecording = await recordTasks(browser, page);
+  await page.evaluate(() => {
+    const start = performance.now();
+    while (performance.now() - start < 400);
+  });
+  assert.ok(summary(await stopRecording()).cpu.over50 >= 1);
+});
 
 test('step through the four phases, then reset', { timeout: 180_000 }, async () => {
   const session = await open(await context(browser));

@@ -133,9 +133,10 @@ export function columnsOf(shown: Shown, group: number): ColumnView[] {
   });
 }
 
-/** Width of a token in pixels, from its label. */
-export function tokenWidth(label: string): number {
-  return 2 + (label === '‹' || label === '›' ? 11 : Math.max(17, 8 + label.length * 7));
+/** Width of a token in pixels, from its label. `small` is the size for episodes that would not fit. */
+export function tokenWidth(label: string, small: boolean): number {
+  if (label === '‹' || label === '›') return 2 + (small ? 9 : 11);
+  return 2 + (small ? Math.max(14, 4 + label.length * 6.1) : Math.max(17, 8 + label.length * 7));
 }
 
 /**

@@ -9,6 +9,7 @@ import { view } from './state/view.svelte';
 
 experiment.onLinkOpened = () => trainer.halt();
 trainer.shownIteration = () => view.batch?.iteration ?? null;
+trainer.drawing = () => view.drawing;
 
 const target = document.getElementById('app');
 if (target) {

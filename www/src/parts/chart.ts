@@ -27,7 +27,7 @@ interface Settings {
   color: (name: string) => string;
   font: string;
   /** Called when the plot has its final size and whenever it was drawn again. */
-  drawn: (u: uPlot) => void;
+  drawn: () => void;
 }
 
 /** Round steps of the iteration axis. */

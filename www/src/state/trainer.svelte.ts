@@ -1,5 +1,6 @@
 /** The training worker seen from the page: what it does now, what it is told next, and the run that comes of it. */
 
+import { drawInTurn, stopDrawing } from '../frames.svelte';
 import type { Batch, DeviceChoice, DeviceReport, Event as EngineEvent, Phase } from '../protocol';
 import type { Broken, FromWorker, ToWorker } from '../worker';
 import { experiment } from './experiment.svelte';
@@ -9,8 +10,11 @@ import { Run } from './run.svelte';
 /** What goes on: nothing, the engine's download, the set-up of a run, training, one phase, or the end of a phase after Pause. */
 export type Activity = 'idle' | 'loading' | 'preparing' | 'running' | 'stepping' | 'pausing';
 
-/** Least time between two batches shown while training, in milliseconds. */
-const BATCH_INTERVAL = 400;
+/** Least time between two batches shown while training, in milliseconds: none can be read faster. */
+const BATCH_INTERVAL = 1000;
+
+/** After this many milliseconds the worker's messages are taken in even if no frame was drawn, as in a hidden tab. */
+const LATEST = 500;
 
 class Trainer {
   activity = $state<Activity>('idle');
@@ -56,16 +60,21 @@ class Trainer {
 
   /** Which iteration the page shows, so that its batch is not thinned out. */
   shownIteration: () => number | null = () => null;
+  /** Whether the page is still busy with the batch it was given last. */
+  drawing: () => boolean = () => false;
 
   private worker: Worker | null = null;
   private loaded = false;
   private after: 'train' | 'step' | null = null;
-  /** Events of a run that was dropped are ignored until it has stopped. */
-  private dropping = false;
+  /** Messages of the worker that are not taken in yet. */
+  private inbox: FromWorker[] = [];
+  private inboxTimer: ReturnType<typeof setTimeout> | undefined;
   /** The newest batch, until the page has time to show it. */
   private waiting: Batch | null = null;
   private lastBatch = 0;
   private batchTimer: ReturnType<typeof setTimeout> | undefined;
+  private batchOwner = {};
+  private runOwner = {};
   private clock: ReturnType<typeof setInterval> | undefined;
 
   async loadRecorded(): Promise<void> {
@@ -98,14 +107,9 @@ class Trainer {
     this.post({ type: 'pause' });
   }
 
-  /** Drops the live run; the recorded one is on show again. */
+  /** Drops the live run; the recorded one is on show again. A worker that computes is ended at once, not after its phase. */
   reset(): void {
-    if (this.activity === 'running' || this.activity === 'stepping' || this.activity === 'pausing') {
-      this.dropping = true;
-      this.post({ type: 'pause' });
-    } else if (this.activity !== 'idle') {
-      this.replaceWorker();
-    }
+    if (this.busy) this.replaceWorker();
     this.clear();
     this.live = null;
   }
@@ -125,12 +129,16 @@ class Trainer {
     if (!config) return;
     notices.close('stopped');
     notices.close('broken');
-    if (this.dropping) this.replaceWorker();
     this.clear();
-    this.live = new Run('live', config);
+    this.activity = 'loading';
     this.after = then;
-    if (this.loaded) this.configure();
-    else this.startWorker();
+    // The run on show gives way to a new one in a frame after that of the press itself.
+    drawInTurn(this.runOwner, () => {
+      this.live = new Run('live', config);
+      if (this.loaded) this.configure();
+      else this.startWorker();
+      return false;
+    });
   }
 
   private startWorker(): void {
@@ -145,13 +153,11 @@ class Trainer {
     }
     this.worker = worker;
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
-      if (worker !== this.worker) return;
-      if (data.type === 'broken') this.broke(data);
-      else this.take(data);
+      if (worker === this.worker) this.receive(data);
     };
     // The script itself did not load.
     worker.onerror = event => {
-      if (worker === this.worker) this.broke({ type: 'broken', cause: 'download', detail: event.message ?? '' });
+      if (worker === this.worker) this.receive({ type: 'broken', cause: 'download', detail: event.message ?? '' });
     };
     this.post({ type: 'start', base: document.baseURI });
   }
@@ -160,8 +166,37 @@ class Trainer {
     this.worker?.terminate();
     this.worker = null;
     this.loaded = false;
-    this.dropping = false;
+    this.inbox = [];
   }
+
+  /** Messages are taken in when their turn to be drawn comes: what they change is laid out once a frame, not once a message. */
+  private receive(message: FromWorker): void {
+    this.inbox.push(message);
+    if (document.hidden) {
+      this.takeAll();
+      return;
+    }
+    drawInTurn(this, this.takeAll);
+    this.inboxTimer ??= setTimeout(this.takeAll, LATEST);
+  }
+
+  private takeAll = (): boolean => {
+    clearTimeout(this.inboxTimer);
+    this.inboxTimer = undefined;
+    const messages = this.inbox;
+    this.inbox = [];
+    for (const message of messages) {
+      if (message.type === 'broken') {
+        // The worker is replaced: nothing that it said later counts.
+        this.broke(message);
+        break;
+      }
+      const { worker } = this;
+      this.take(message);
+      if (worker !== this.worker) break;
+    }
+    return false;
+  };
 
   private configure(): void {
     if (!this.live) return;
@@ -186,10 +221,6 @@ class Trainer {
     }
     if (event.type === 'failed') {
       this.broke({ type: 'broken', cause: 'panic', detail: event.message });
-      return;
-    }
-    if (this.dropping) {
-      if (event.type === 'stopped') this.dropping = false;
       return;
     }
     const run = this.live;
@@ -226,17 +257,27 @@ class Trainer {
     if (event.report) run.addReport(event.report);
     if (!event.batch) return;
     this.waiting = event.batch;
-    // In a task of its own, so that neither holds the page up; while training not more often than can be followed.
-    const pause = this.activity === 'running' ? Math.max(0, this.lastBatch + BATCH_INTERVAL - performance.now()) : 0;
-    clearTimeout(this.batchTimer);
-    this.batchTimer = setTimeout(() => this.showBatch(run), pause);
+    if (this.activity === 'running') this.showBatchLater(run);
+    else this.showBatch(run);
   }
 
-  private showBatch(run: Run): void {
+  /** While training, not more often than can be followed, and only once the last batch is drawn. */
+  private showBatchLater(run: Run): void {
     clearTimeout(this.batchTimer);
+    const wait = Math.max(this.drawing() ? 100 : 0, this.lastBatch + BATCH_INTERVAL - performance.now());
+    this.batchTimer = setTimeout(() => {
+      if (this.drawing() && !document.hidden) this.showBatchLater(run);
+      else drawInTurn(this.batchOwner, () => this.showBatch(run));
+    }, wait);
+  }
+
+  private showBatch(run: Run): boolean {
+    clearTimeout(this.batchTimer);
+    stopDrawing(this.batchOwner);
     if (this.waiting) run.addBatch(this.waiting, this.shownIteration());
     this.waiting = null;
     this.lastBatch = performance.now();
+    return false;
   }
 
   private stopped(run: Run, event: Extract<EngineEvent, { type: 'stopped' }>): void {
@@ -262,6 +303,8 @@ class Trainer {
 
   private clear(): void {
     clearTimeout(this.batchTimer);
+    stopDrawing(this.batchOwner);
+    stopDrawing(this.runOwner);
     this.waiting = null;
     this.lastBatch = 0;
     this.stopClock();

@@ -20,7 +20,6 @@ import { creditPalette } from '../palette';
 import type { ExperimentConfig } from '../protocol';
 import { experiment } from './experiment.svelte';
 import { notices } from './notices.svelte';
-import type { Run } from './run.svelte';
 import { trainer } from './trainer.svelte';
 import { ui } from './ui.svelte';
 
@@ -57,7 +56,8 @@ class View {
 
   private palette = $derived(creditPalette(ui.theme));
   private labels = $derived(experiment.tokenNames.map(tokenLabel));
-  private tokenWidths = $derived(this.labels.map(tokenWidth));
+  private tokenWidths = $derived(this.labels.map(label => tokenWidth(label, false)));
+  private smallTokenWidths = $derived(this.labels.map(label => tokenWidth(label, true)));
 
   batch = $derived.by(() => {
     const batches = trainer.run?.batches ?? [];
@@ -120,16 +120,15 @@ class View {
 
   columns = $derived(this.shown ? columnsOf(this.shown, this.groupShown) : []);
 
-  /** The widest turns so far of the run on show: columns that moved with every batch would have every row drawn again. */
-  private widest: { run: Run | null; widths: number[] } = { run: null, widths: [] };
-  widths = $derived.by(() => {
-    const { run } = trainer;
-    const now = this.shown ? columnWidths(this.shown, this.tokenWidths) : [];
-    const before = this.widest.run === run ? this.widest.widths : [];
-    const widths = Array.from({ length: Math.max(now.length, before.length) }, (_, k) => Math.max(now[k] ?? 0, before[k] ?? 0));
-    this.widest = { run, widths };
-    return widths;
+  /** How wide the turns of the batch on show are. */
+  needs = $derived.by(() => {
+    const { shown } = this;
+    const of = (tokenWidths: number[]) => (shown ? columnWidths(shown, tokenWidths) : []);
+    return { normal: of(this.tokenWidths), small: of(this.smallTokenWidths) };
   });
+
+  /** Whether rows of the batch on show are still being drawn. */
+  drawing = false;
 
   noSignal = $derived(this.shown?.credit?.no_signal[this.groupShown] ?? false);
 

@@ -1,5 +1,7 @@
 /** Drawing in pieces: every animation frame takes one, so that no task of the main thread is long enough to be felt. */
 
+import { untrack } from 'svelte';
+
 /** Draws a piece and says whether another one is left. */
 type Piece = () => boolean;
 
@@ -16,6 +18,26 @@ export function drawInTurn(owner: object, piece: Piece): void {
 /** Takes the owner's drawing out of the queue. */
 export function stopDrawing(owner: object): void {
   waiting.delete(owner);
+}
+
+/** A value as drawn: it follows `read` when its turn comes. To be called while a component is set up. */
+export function inTurn<T>(read: () => T): { readonly current: T } {
+  let current = $state.raw(untrack(read));
+  const owner = {};
+  const follow = () => {
+    current = read();
+    return false;
+  };
+  $effect(() => {
+    void read();
+    drawInTurn(owner, follow);
+  });
+  $effect(() => () => stopDrawing(owner));
+  return {
+    get current() {
+      return current;
+    },
+  };
 }
 
 function ask(): void {
