@@ -19,7 +19,7 @@ if (target) {
 
 /** Leaving asks back only while a run would be lost. */
 addEventListener('beforeunload', event => {
-  if (trainer.activity === 'running' || trainer.activity === 'stepping') event.preventDefault();
+  if (trainer.unfinished) event.preventDefault();
 });
 
 void experiment.load();

@@ -1,7 +1,7 @@
 /** The experiment that the form shows: read from the link, changed by the person, written back to the link. */
 
 import { loadPageModule, type PageModule } from '../page-module';
-import type { Description, EnvironmentDeclaration, ExperimentConfig, Note, Setting, Value } from '../protocol';
+import type { Description, Difference, EnvironmentDeclaration, ExperimentConfig, Note, Setting, Value } from '../protocol';
 import { notices } from './notices.svelte';
 
 type Status = 'loading' | 'ready' | 'failed';
@@ -32,7 +32,22 @@ class Experiment {
   /** Called before a link replaces the experiment, so that a run in progress can stop. */
   onLinkOpened: () => void = () => {};
 
+  /** Settles when the module is there or failed. */
+  readonly loaded: Promise<void>;
+  private settleLoaded: () => void = () => {};
+
+  constructor() {
+    this.loaded = new Promise(resolve => {
+      this.settleLoaded = resolve;
+    });
+  }
+
   async load(): Promise<void> {
+    await this.start();
+    this.settleLoaded();
+  }
+
+  private async start(): Promise<void> {
     try {
       const module = await loadPageModule();
       this.description = module.describe();
@@ -81,6 +96,23 @@ class Experiment {
 
   chooseEnvironment(name: string): void {
     if (this.config && this.module) this.take(this.module.with_environment(this.config, name), true);
+  }
+
+  /**
+   * What the person changed since an experiment. Another environment brings defaults and parameters of its own: of those, only
+   * what was changed on top is named.
+   */
+  changesFrom(before: ExperimentConfig): Difference[] {
+    const { config, module } = this;
+    if (!config || !module) return [];
+    if (before.environment === config.environment) return module.differences(before, config);
+    const environment = module.differences(before, config).filter(({ name }) => name === 'environment');
+    return [...environment, ...module.differences(module.with_environment(before, config.environment), config)];
+  }
+
+  /** The configuration of a file with the settings that have been added since it was made. */
+  completed(config: ExperimentConfig): ExperimentConfig {
+    return this.module ? this.module.read_json(JSON.stringify(config)).config : config;
   }
 
   /** A seed that nobody chose, short enough to read aloud. */

@@ -5,6 +5,7 @@ import type { Batch, DeviceChoice, DeviceReport, Event as EngineEvent, Phase } f
 import type { Broken, FromWorker, ToWorker } from '../worker';
 import { experiment } from './experiment.svelte';
 import { notices } from './notices.svelte';
+import { readRecorded } from './recorded';
 import { Run } from './run.svelte';
 
 /** What goes on: nothing, the engine's download, the set-up of a run, training, one phase, or the end of a phase after Pause. */
@@ -15,6 +16,8 @@ const BATCH_INTERVAL = 1000;
 
 /** After this many milliseconds the worker's messages are taken in even if no frame was drawn, as in a hidden tab. */
 const LATEST = 500;
+
+const errorWords = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 class Trainer {
   activity = $state<Activity>('idle');
@@ -35,26 +38,32 @@ class Trainer {
 
   /** The worker has the live run set up. */
   private configured = $state(false);
-  private configuredDevice = $state<DeviceChoice>('auto');
+  /** The device that the live run was set up for. */
+  configuredDevice = $state<DeviceChoice>('auto');
 
   /** What the page shows: the live run, or the recorded one before there is any. */
   run: Run | null = $derived(this.live ?? this.recorded);
 
   /** In what the form differs from the run on show. */
-  differences = $derived(
-    this.run && experiment.config && experiment.module ? experiment.module.differences(this.run.config, experiment.config) : [],
-  );
+  differences = $derived(this.run && experiment.config ? experiment.changesFrom(this.run.config) : []);
 
   busy = $derived(this.activity !== 'idle');
 
+  /** Whether the next run would compute on another device than the worker was told. */
+  deviceChanged = $derived(this.live !== null && this.configured && this.deviceChoice !== this.configuredDevice);
+
   /** Whether Train goes on with the live run instead of starting a new one. */
   resumable = $derived(
-    this.live !== null &&
-      !this.live.over &&
-      this.configured &&
-      this.differences.length === 0 &&
-      this.deviceChoice === this.configuredDevice,
+    this.live !== null && !this.live.over && this.configured && this.differences.length === 0 && !this.deviceChanged,
   );
+
+  /** Whether something that was trained and could go on would be lost with the page. */
+  unfinished = $derived.by(() => {
+    const { live } = this;
+    if (!live || live.over) return false;
+    if (this.activity === 'running' || this.activity === 'stepping' || this.activity === 'pausing') return true;
+    return this.configured && (live.reports.length > 0 || live.batches.length > 0);
+  });
 
   elapsed = $derived((this.trainedMs + (this.since === null ? 0 : Math.max(0, this.now - this.since))) / 1000);
 
@@ -78,13 +87,23 @@ class Trainer {
   private clock: ReturnType<typeof setInterval> | undefined;
 
   async loadRecorded(): Promise<void> {
+    let text: string;
     try {
       const response = await fetch(new URL('recorded/search.json', document.baseURI));
       if (!response.ok) throw new Error(`HTTP ${response.status}`);
-      this.recorded = Run.recorded(await response.json());
+      text = await response.text();
     } catch (error) {
       this.recordedFailed = true;
-      notices.show({ id: 'recorded', text: words => words.notices.recordedFailed, detail: String(error) });
+      notices.show({ id: 'recorded', text: words => words.notices.recordedFailed, detail: errorWords(error) });
+      return;
+    }
+    await experiment.loaded;
+    try {
+      const file = readRecorded(JSON.parse(text));
+      this.recorded = Run.recorded({ ...file, config: experiment.completed(file.config) });
+    } catch (error) {
+      this.recordedFailed = true;
+      notices.show({ id: 'recorded', text: words => words.notices.recordedUnreadable, detail: errorWords(error) });
     }
   }
 

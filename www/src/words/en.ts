@@ -63,6 +63,7 @@ export const en = {
     moduleFailed:
       'The settings module could not be started, so nothing can be changed or trained. The recorded run can still be read.',
     recordedFailed: 'The recorded run could not be loaded. Press Train to make one of your own.',
+    recordedUnreadable: 'The recorded run is unreadable, so there is nothing to show yet. Press Train to make one of your own.',
     nonFinite: (quantity: string, iteration: number) =>
       `Training stopped in iteration ${iteration}: ${quantity} is not a finite number any more, most often because the learning rate is too high. The last good weights and the curve are kept.`,
     broken: {
@@ -119,6 +120,7 @@ export const en = {
       none: (parameters: number) => `${parameters.toLocaleString('en')} parameters, begun from random weights.`,
     },
     changed: (what: string) => `Settings changed, Train starts a new run: ${what}`,
+    changedDrops: (what: string) => `Settings changed: Train and Step drop this run and start a new one. ${what}`,
     difference: (name: string, now: string, before: string) => `${name} ${now || '–'} (run: ${before || '–'})`,
   },
 

@@ -47,6 +47,7 @@ export const zh: Words = {
   notices: {
     moduleFailed: '设置模块无法启动，因此不能更改设置，也不能训练。录制的运行仍可查看。',
     recordedFailed: '录制的运行无法加载。按“开始训练”即可自己跑一次。',
+    recordedUnreadable: '录制的运行无法读取，因此暂时没有可显示的内容。按“开始训练”即可自己跑一次。',
     nonFinite: (quantity, iteration) =>
       `训练在第 ${iteration} 次迭代停止：${quantity} 不再是有限的数，多半是学习率过高。最近一次完好的权重和曲线都已保留。`,
     broken: {
@@ -102,6 +103,7 @@ export const zh: Words = {
       none: parameters => `${parameters.toLocaleString('en')} 个参数，从随机权重开始。`,
     },
     changed: what => `设置已更改，再按“开始训练”会开始新的运行：${what}`,
+    changedDrops: what => `设置已更改，再按“开始训练”或“单步”会丢弃当前运行并重新开始：${what}`,
     difference: (name, now, before) => `${name} ${now || '–'}（运行时：${before || '–'}）`,
   },
 
