@@ -22,7 +22,6 @@ pub mod credit;
 pub mod environment;
 pub mod learner;
 pub mod metrics;
-#[cfg(feature = "engine")]
 pub mod objective;
 #[cfg(feature = "engine")]
 pub mod policy;
@@ -30,6 +29,8 @@ pub mod reward;
 pub mod rollout;
 
 pub mod device;
+#[cfg(feature = "engine")]
+pub mod parallel;
 #[cfg(feature = "engine")]
 pub mod readback;
 #[cfg(feature = "engine")]

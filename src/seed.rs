@@ -26,6 +26,12 @@ pub enum Purpose {
     Demonstration = 8,
     /// Which demonstrations make up an imitation batch.
     DemonstrationBatch = 9,
+    /// Which groups make up a bootstrap sample (`iteration` is the sample).
+    Bootstrap = 10,
+    /// Continuations that estimate values for credit (`group` is the state, `member` the continuation).
+    MonteCarlo = 11,
+    /// Continuations that measure true credit, apart from those.
+    TrueCredit = 12,
 }
 
 /// Ten rounds of Philox4x32.

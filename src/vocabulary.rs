@@ -53,6 +53,16 @@ pub const fn entity(index: u8) -> Token {
     ENTITY_A + index % 10
 }
 
+/// How many labels there are.
+pub const LABELS: u32 = 20;
+
+/// The token of a label, something that can be told apart and copied but means nothing: the digits, then the entities.
+/// `index` is taken modulo [`LABELS`].
+pub const fn label(index: u8) -> Token {
+    let index = index % LABELS as u8;
+    if index < 10 { digit(index) } else { entity(index) }
+}
+
 /// The value of a digit token, or `None` for any other token.
 pub const fn digit_value(token: Token) -> Option<u8> {
     if token >= DIGIT_0 && token < DIGIT_0 + 10 { Some(token - DIGIT_0) } else { None }
@@ -95,6 +105,11 @@ impl TokenSet {
         TokenSet(0x3ff << ENTITY_A)
     }
 
+    /// The twenty labels: digits and entities.
+    pub const fn labels() -> Self {
+        Self::digits().or(Self::entities())
+    }
+
     /// Tokens in either set.
     pub const fn or(self, other: TokenSet) -> Self {
         TokenSet(self.0 | other.0)
@@ -118,6 +133,9 @@ mod tests {
             assert_eq!(NAMES[digit(value) as usize], value.to_string());
             assert!(TokenSet::digits().contains(digit(value)) && TokenSet::entities().contains(entity(value)));
         }
+        let labels: std::collections::BTreeSet<Token> = (0..LABELS as u8).map(label).collect();
+        assert_eq!(labels.len(), LABELS as usize);
+        assert!((0..SIZE as Token).all(|token| TokenSet::labels().contains(token) == labels.contains(&token)));
         assert_eq!(digit_value(ERR), None);
         assert_eq!(entity_index(digit(3)), None);
         assert_eq!(spell(&[QUESTION, entity(6), QUESTION_MARK]), "<q> G ?");

@@ -3,10 +3,10 @@
 use super::experiment::{ExperimentConfig, SETTINGS, find_environment};
 use super::note::{Note, NoteKind};
 use super::read::{ReadOutcome, fit, fit_title, names};
-use super::setting::Registry;
+use super::setting::{ContextNeed, Kind, Registry};
 use super::value::{Parameters, Value};
 
-/// Tokens that a prompt may take. The context has to hold a prompt and one action.
+/// Tokens that any prompt may take; an environment may ask for more. The context has to hold a prompt and one action.
 pub const PROMPT_ROOM: usize = 8;
 
 /// Most tokens of one training step: `groups * num_generations * context_length`.
@@ -50,12 +50,12 @@ pub fn check(config: &ExperimentConfig, registry: &Registry) -> ReadOutcome {
     }
     let unknown = config.parameters.iter().filter(|(name, _)| declared.iter().all(|setting| setting.name != *name));
     notes.extend(unknown.map(|(name, value)| Note::unknown(name, &value.to_string(), &checked.environment)));
-    notes.extend(reconcile(&mut checked));
+    notes.extend(reconcile(&mut checked, registry));
     ReadOutcome { config: checked, notes }
 }
 
 /// Brings settings that are each within bounds into agreement, so that a step can be computed and fits into memory.
-pub(super) fn reconcile(config: &mut ExperimentConfig) -> Vec<Note> {
+pub(super) fn reconcile(config: &mut ExperimentConfig, registry: &Registry) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut change = |config: &mut ExperimentConfig, name: &str, used: usize, en: String, zh: String| {
         let given = config.value(name).map(|value| value.to_string()).unwrap_or_default();
@@ -65,13 +65,34 @@ pub(super) fn reconcile(config: &mut ExperimentConfig) -> Vec<Note> {
         config.assign(name, &Value::Number(used as f64));
     };
 
-    let least = PROMPT_ROOM + config.turn_tokens;
+    // With too long a context for any setting, episodes have to be shorter.
+    let turns = config.turn_limit;
+    let most = longest_context();
+    let fits = |turn_limit: &usize| {
+        context_need(&ExperimentConfig { turn_limit: *turn_limit, ..config.clone() }, registry).episode <= most
+    };
+    let fitting = (1..=turns).rev().find(fits).unwrap_or(1);
+    if fitting < turns {
+        let en = format!("turns of the environment \"{}\" do not fit into any context: at most {fitting}", config.environment);
+        let zh = format!("轮在环境“{}”里超出任何上下文，至多 {fitting}", config.environment);
+        change(config, "turn_limit", fitting, en, zh);
+    }
+    let ContextNeed { prompt, episode } = context_need(config, registry);
+    let room = prompt.max(PROMPT_ROOM);
+    let least = (room + config.turn_tokens).max(episode.min(most));
     if config.context_length < least {
-        let en = format!(
-            "holds no prompt ({PROMPT_ROOM} tokens) and one action (turn_tokens {}): at least {least}",
-            config.turn_tokens
-        );
-        let zh = format!("容不下提示（{PROMPT_ROOM} 个词元）和一次动作（turn_tokens 为 {}），至少要 {least}", config.turn_tokens);
+        let (tokens, name) = (config.turn_tokens, &config.environment);
+        let (en, zh) = if episode < least {
+            (
+                format!("holds no prompt ({room} tokens) and one action (turn_tokens {tokens}): at least {least}"),
+                format!("容不下提示（{room} 个词元）和一次动作（turn_tokens 为 {tokens}），至少要 {least}"),
+            )
+        } else {
+            (
+                format!("holds no episode of the environment \"{name}\" under these settings: at least {least}"),
+                format!("容不下环境“{name}”在此设置下的一条轨迹，至少要 {least}"),
+            )
+        };
         change(config, "context_length", least, en, zh);
     }
     let group = config.num_generations * config.context_length;
@@ -103,4 +124,16 @@ pub(super) fn reconcile(config: &mut ExperimentConfig) -> Vec<Note> {
         change(config, "imitation_batch", batch, en, zh);
     }
     notes
+}
+
+/// What the environment asks of the context.
+fn context_need(config: &ExperimentConfig, registry: &Registry) -> ContextNeed {
+    let environment = find_environment(&config.environment, registry);
+    environment.map_or(ContextNeed { prompt: 0, episode: 0 }, |environment| (environment.context)(config))
+}
+
+/// The upper bound of `context_length`.
+fn longest_context() -> usize {
+    let bound = SETTINGS.iter().find(|setting| setting.name == "context_length").map(|setting| setting.kind);
+    if let Some(Kind::Integer { max, .. }) = bound { max as usize } else { usize::MAX }
 }

@@ -5,9 +5,10 @@ use std::fmt::Write;
 
 use super::compare::ENVIRONMENT_LABEL;
 use super::experiment::{ExperimentConfig, LINK_KEYS, SETTINGS};
+use super::recipe::{RECIPES, Recipe};
 use super::setting::{EnvironmentDeclaration, Kind, Registry, Section, Setting, Text, text};
-use super::value::number_text;
-use super::{TITLE_BYTES, TITLE_LIMIT};
+use super::value::{Value, number_text};
+use super::{DIGITS, TITLE_BYTES, TITLE_LIMIT};
 
 /// All settings, for the page's form.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -23,6 +24,8 @@ pub struct Description {
     pub title_limit: usize,
     /// The common settings, in order within their sections.
     pub settings: &'static [Setting],
+    /// Published recipes that set the choices of credit and objective.
+    pub recipes: &'static [Recipe],
     /// The environments, in order, each with its own settings.
     pub environments: Vec<&'static EnvironmentDeclaration>,
     /// The default configuration of each environment, by name: the "reset" value of every setting.
@@ -65,6 +68,7 @@ pub fn describe(registry: &Registry) -> Description {
         },
         title_limit: TITLE_LIMIT,
         settings: SETTINGS,
+        recipes: RECIPES,
         environments: registry.to_vec(),
         defaults: registry.iter().map(|entry| (entry.name, ExperimentConfig::defaults(entry.name, registry))).collect(),
     }
@@ -74,7 +78,8 @@ pub fn describe(registry: &Registry) -> Description {
 pub fn markdown(registry: &Registry) -> String {
     let mut text = format!(
         "Every setting has the same name in JSON and on the command line (`--name VALUE`); `key` is its name in links. Common to \
-         all are `environment` ({}) and `title` (free text, at most {TITLE_LIMIT} characters and {TITLE_BYTES} bytes).\n",
+         all are `environment` ({}) and `title` (free text, at most {TITLE_LIMIT} characters and {TITLE_BYTES} bytes). Numbers that are not whole \
+         have at most {DIGITS} significant digits.\n",
         registry.iter().map(|environment| format!("`{}`", environment.name)).collect::<Vec<_>>().join(", "),
     );
     for section in Section::ALL {
@@ -87,6 +92,15 @@ pub fn markdown(registry: &Registry) -> String {
         if !rows.is_empty() {
             table(&mut text, section.label().en, "", &rows);
         }
+    }
+    _ = writeln!(
+        text,
+        "\n### Recipes\n\n`--recipe NAME` sets the choices of credit and objective to those of a paper, and nothing else.\n\n| recipe | \
+         paper | what it is | sets |\n| --- | --- | --- | --- |"
+    );
+    for recipe in RECIPES {
+        let choices = recipe.choices.iter().map(|&(name, value)| format!("`{name}` {}", Value::from(value))).collect::<Vec<_>>();
+        _ = writeln!(text, "| `{}` | {} | {} | {} |", recipe.name, recipe.cite, recipe.help.en, choices.join(", "));
     }
     for environment in registry {
         let rows: Vec<String> = environment.settings.iter().map(|setting| row(setting, setting.name, "")).collect();

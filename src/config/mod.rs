@@ -14,6 +14,7 @@ mod json;
 mod link;
 mod note;
 mod read;
+mod recipe;
 mod setting;
 mod value;
 
@@ -28,11 +29,20 @@ pub use json::{from_json, to_json};
 pub use link::{LINK_LIMIT, LINK_VERSION, from_link, to_link};
 pub use note::{Note, NoteKind};
 pub use read::{ReadOutcome, set};
-pub use setting::{ChoiceOption, DefaultValue, EnvironmentDeclaration, Kind, Registry, Scale, Section, Setting, Text, text};
-pub use value::{CreditMethod, LearningRateSchedule, Parameters, RewardMode, ScaleRewards, Value, WarmStart, number_text};
+pub use recipe::{GOVERNED, RECIPES, Recipe, recipe_of, with_recipe};
+pub use setting::{
+    ChoiceOption, ContextNeed, DefaultValue, EnvironmentDeclaration, Kind, Registry, Scale, Section, Setting, Text, text,
+};
+pub use value::{
+    Aggregation, CallPayment, CreditAnchor, CreditMethod, KlEstimator, KlPlacement, LearningRateSchedule, NoSignalGroups,
+    Parameters, PolicyLoss, RatioLevel, RewardMode, ScaleRewards, Truncated, TurnBaseline, Value, WarmStart, number_text,
+};
 
 /// Most characters of a title.
 pub const TITLE_LIMIT: usize = 80;
+
+/// Most significant digits of a number that is not whole, so that links keep [`LINK_LIMIT`] whatever was typed.
+pub const DIGITS: usize = 6;
 
 /// Most bytes of a title in UTF-8 (40 Chinese characters), so that links keep [`LINK_LIMIT`] in every script.
 pub const TITLE_BYTES: usize = 120;

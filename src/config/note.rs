@@ -2,7 +2,7 @@
 
 use super::setting::{Kind, Setting};
 use super::value::{Value, number_text};
-use super::{TITLE_BYTES, TITLE_LIMIT};
+use super::{DIGITS, TITLE_BYTES, TITLE_LIMIT};
 
 /// Most characters of what was given that a note repeats.
 const GIVEN_LIMIT: usize = 40;
@@ -113,7 +113,10 @@ fn allowed(setting: &Setting) -> (String, String) {
     };
     let among = |words: Vec<String>| (format!("one of {}", words.join(", ")), format!("可选值（{}）之一", words.join("、")));
     match setting.kind {
-        Kind::Number { min, max, .. } => between(min, max, "a number", "数"),
+        Kind::Number { min, max, .. } => {
+            let (en, zh) = between(min, max, "a number", "数");
+            (format!("{en} with at most {DIGITS} digits"), format!("{zh}（至多 {DIGITS} 位有效数字）"))
+        }
         Kind::Integer { min, max, .. } => between(f64::from(min), f64::from(max), "a whole number", "整数"),
         Kind::IntegerChoice { options, .. } => among(options.iter().map(u32::to_string).collect()),
         Kind::Switch { .. } => ("1 (on) or 0 (off)".to_owned(), " 1（开）或 0（关）".to_owned()),

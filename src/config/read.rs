@@ -6,7 +6,7 @@ use super::check::reconcile;
 use super::experiment::{ExperimentConfig, SETTINGS, find_environment};
 use super::note::{Note, NoteKind, shorten};
 use super::setting::{EnvironmentDeclaration, Kind, Registry, Setting};
-use super::value::Value;
+use super::value::{Value, rounded};
 use super::{TITLE_BYTES, TITLE_LIMIT};
 
 /// Most notes that are kept of one reading.
@@ -52,8 +52,8 @@ impl Given<'_> {
 
     fn switch(&self) -> Option<bool> {
         match self {
-            Given::Text("1" | "true" | "on") | Given::Json("true") => Some(true),
-            Given::Text("0" | "false" | "off") | Given::Json("false") => Some(false),
+            Given::Text("1" | "true" | "on") | Given::Json("1" | "true") => Some(true),
+            Given::Text("0" | "false" | "off") | Given::Json("0" | "false") => Some(false),
             _ => None,
         }
     }
@@ -96,7 +96,7 @@ pub(super) fn fit(setting: &Setting, value: Value) -> Result<Value, Option<Value
     let whole = |min: u32, max: u32| (x.is_infinite() || x.fract() == 0.0).then(|| x.clamp(f64::from(min), f64::from(max)));
     Err(match setting.kind {
         _ if x.is_nan() => None,
-        Kind::Number { min, max, .. } => Some(x.clamp(min, max)),
+        Kind::Number { min, max, .. } => Some(rounded(x.clamp(min, max))),
         Kind::Integer { min, max, .. } => whole(min, max),
         Kind::IntegerChoice { options, .. } => whole(0, u32::MAX).and_then(|x| {
             let distance = |option: &f64| (option - x).abs();
@@ -177,7 +177,7 @@ impl<'r> Reader<'r> {
 
     /// Checks the fields against each other and hands the configuration over.
     pub fn finish(mut self) -> ReadOutcome {
-        for note in reconcile(&mut self.config) {
+        for note in reconcile(&mut self.config, self.registry) {
             self.note(note);
         }
         if self.dropped > 0 {

@@ -1,5 +1,7 @@
 //! How a setting is declared: what it is called, what it may be, and what a person should know about it.
 
+use super::experiment::ExperimentConfig;
+
 /// A text in both languages of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
@@ -143,8 +145,17 @@ pub enum DefaultValue {
     Choice(&'static str),
 }
 
+/// How many tokens an environment asks of the context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextNeed {
+    /// Tokens of the prompt: a context has to hold it and one action.
+    pub prompt: usize,
+    /// Tokens below which the context would cut episodes that the task is about; 0 where it asks for no more than the above.
+    pub episode: usize,
+}
+
 /// What an environment says about itself.
-#[derive(Debug, PartialEq, serde::Serialize)]
+#[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
 pub struct EnvironmentDeclaration {
     /// The word in JSON, in links and on the command line: lower-case letters, digits and `_`.
@@ -163,6 +174,10 @@ pub struct EnvironmentDeclaration {
     pub question_types: &'static [Text],
     /// What else it can do, as words.
     pub capabilities: &'static [&'static str],
+    /// What it asks of the context under given settings, each within its bounds. See [`super::check`].
+    #[serde(skip)]
+    #[cfg_attr(test, ts(skip))]
+    pub context: fn(&ExperimentConfig) -> ContextNeed,
 }
 
 /// The environments that a configuration may name. The first is the one that a bad name falls back on.

@@ -37,6 +37,12 @@ impl std::fmt::Display for Value {
     }
 }
 
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Value::Number(number)
+    }
+}
+
 impl From<DefaultValue> for Value {
     fn from(value: DefaultValue) -> Self {
         match value {
@@ -53,6 +59,18 @@ impl From<DefaultValue> for Value {
 pub fn number_text(x: f64) -> String {
     let digits = format!("{x:?}");
     digits.strip_suffix(".0").map_or(digits.clone(), str::to_owned)
+}
+
+/// Numbers closer to 0 than this are 0: no setting tells them apart.
+const SMALLEST: f64 = 1e-9;
+
+/// The nearest number of [`super::DIGITS`] significant digits, or 0.
+pub(super) fn rounded(x: f64) -> f64 {
+    if x.abs() < SMALLEST {
+        return 0.0;
+    }
+    // What is written in digits can be read again.
+    format!("{x:.*e}", super::DIGITS - 1).parse().unwrap_or(x)
 }
 
 impl Setting {
@@ -72,10 +90,10 @@ impl Setting {
         replaced.map_or_else(|| self.default_value(), |&(_, value)| value.into())
     }
 
-    /// Whether a value is of the setting's kind and within its bounds.
+    /// Whether a value is of the setting's kind, within its bounds, and no longer than links hold it.
     pub fn accepts(&self, value: &Value) -> bool {
         match (self.kind, value) {
-            (Kind::Number { min, max, .. }, Value::Number(x)) => (min..=max).contains(x),
+            (Kind::Number { min, max, .. }, Value::Number(x)) => (min..=max).contains(x) && rounded(*x) == *x,
             (Kind::Integer { min, max, .. }, Value::Number(x)) => {
                 x.fract() == 0.0 && (f64::from(min)..=f64::from(max)).contains(x)
             }
@@ -217,12 +235,42 @@ choice! {
 }
 
 choice! {
+    /// For which calls the terms on calls pay: well-formed call, clean result, error result.
+    CallPayment {
+        /// For every call.
+        Every "every" ["Every call", "每次调用"],
+        /// For the first of equal calls in an episode.
+        Distinct "distinct" ["Each distinct call", "每个不同的调用"],
+        /// For the first calls of an episode, each term on its own, up to a number.
+        Capped "capped" ["The first calls", "前几次调用"],
+    }
+}
+
+choice! {
     /// How rewards become advantages.
     CreditMethod {
         /// One advantage for the whole trajectory.
         Grpo "grpo" ["GRPO: whole episode", "GRPO：整条轨迹"],
-        /// Discounted return from the turn on, against the group at the same turn.
+        /// The same against the mean of the others.
+        Rloo "rloo" ["RLOO: whole episode against the others", "RLOO：整条轨迹，与其余轨迹相比"],
+        /// Return from the turn on, whitened over the batch.
+        ReinforcePp "reinforce_pp" ["REINFORCE++", "REINFORCE++"],
+        /// Return less the group's mean, whitened over the batch.
+        ReinforcePpBaseline "reinforce_pp_baseline" ["REINFORCE++ with group baseline", "REINFORCE++（组内基线）"],
+        /// Sum of the normalised rewards to come.
+        Process "process" ["GRPO: process supervision", "GRPO：过程监督"],
+        /// Discounted return from the turn on, against the group.
         ReturnToGo "return_to_go" ["Return-to-go per turn", "逐轮剩余回报"],
+        /// Outcome plus the reward of the turn.
+        MtGrpo "mt_grpo" ["MT-GRPO: outcome + turn", "MT-GRPO：结果 + 本轮"],
+        /// Whole trajectory plus the turn among turns in the same state.
+        Gigpo "gigpo" ["GiGPO: episode + same state", "GiGPO：整条轨迹 + 相同状态"],
+        /// Change of the state's value, read off the group.
+        Tree "tree" ["Tree: change of value within the group", "树：组内状态价值的变化"],
+        /// Change of the state's value, measured by re-rolls.
+        MonteCarlo "monte_carlo" ["Monte-Carlo values (VinePPO)", "蒙特卡洛价值（VinePPO）"],
+        /// Change of a critic's value, summed over the turns to come.
+        Gae "gae" ["GAE with a critic (PPO)", "GAE 加评论家（PPO）"],
     }
 }
 
@@ -231,8 +279,118 @@ choice! {
     ScaleRewards {
         /// The standard deviation of the group.
         Group "group" ["Group standard deviation", "组内标准差"],
+        /// The standard deviation of all groups together.
+        Batch "batch" ["Batch standard deviation", "整批标准差"],
         /// Nothing.
         None "none" ["None", "不缩放"],
+    }
+}
+
+choice! {
+    /// What is made of the probability ratio and the advantage.
+    PolicyLoss {
+        /// The clipped ratio of PPO.
+        Clip "clip" ["Clipped ratio (PPO)", "裁剪概率比（PPO）"],
+        /// The clipped ratio as a constant weight.
+        Cispo "cispo" ["Clipped weight (CISPO)", "裁剪权重（CISPO）"],
+        /// A soft gate in place of the clip.
+        Sapo "sapo" ["Soft gate (SAPO)", "软门控（SAPO）"],
+        /// The geometric mean of clipped ratios.
+        Gmpo "gmpo" ["Geometric mean (GMPO)", "几何平均（GMPO）"],
+        /// Preference of the best of a group over the worst.
+        Dpo "dpo" ["Best against worst (DPO)", "组内最好对最差（DPO）"],
+    }
+}
+
+choice! {
+    /// What a return-to-go is compared with.
+    TurnBaseline {
+        /// The group at the same turn.
+        TurnIndex "turn_index" ["Same turn of the group", "组内同一轮"],
+        /// All turns of the group.
+        Pooled "pooled" ["All turns of the group", "组内所有轮"],
+    }
+}
+
+choice! {
+    /// What one probability ratio is about.
+    RatioLevel {
+        /// One token.
+        Token "token" ["Token", "词元"],
+        /// The whole trajectory.
+        Sequence "sequence" ["Trajectory (GSPO)", "整条轨迹（GSPO）"],
+        /// The value of the trajectory, the gradient of the token.
+        SequenceToken "sequence_token" ["Trajectory, token gradient (GSPO-token)", "整条轨迹、逐词元梯度（GSPO-token）"],
+    }
+}
+
+choice! {
+    /// From token losses to one loss.
+    Aggregation {
+        /// Over all trained tokens.
+        TokenMean "token_mean" ["Token mean", "词元平均"],
+        /// Over trajectories, each by its own length.
+        SequenceMean "sequence_mean" ["Trajectory mean", "轨迹平均"],
+        /// Divided by a constant length.
+        Constant "constant" ["Constant length (Dr. GRPO)", "固定长度（Dr. GRPO）"],
+        /// Over groups, each by its own tokens.
+        GroupMean "group_mean" ["Group mean", "组平均"],
+    }
+}
+
+choice! {
+    /// How the KL divergence to the warm start is estimated.
+    KlEstimator {
+        /// Low variance, never negative.
+        K3 "k3" ["k3", "k3"],
+        /// The plain log-ratio.
+        K1 "k1" ["k1", "k1"],
+        /// Half its square.
+        K2 "k2" ["k2", "k2"],
+        /// The value of k3, the gradient of k2.
+        K3Plus "k3_plus" ["k3, gradient of k2", "k3 取值、k2 梯度"],
+    }
+}
+
+choice! {
+    /// Where the KL divergence acts.
+    KlPlacement {
+        /// A term of the loss.
+        Loss "loss" ["In the loss", "放进损失"],
+        /// A cost of every turn.
+        Reward "reward" ["In the reward", "放进奖励"],
+    }
+}
+
+choice! {
+    /// What becomes of episodes that a limit cut.
+    Truncated {
+        /// Trained like any other: no answer, no reward.
+        Failure "failure" ["Train as failure", "按失败训练"],
+        /// Left out of the loss.
+        Mask "mask" ["Leave out of the loss", "不计入损失"],
+    }
+}
+
+choice! {
+    /// What becomes of groups whose episodes all earned the same.
+    NoSignalGroups {
+        /// They stay in the batch.
+        Keep "keep" ["Keep", "保留"],
+        /// They are left out of the loss and of its denominator.
+        Drop "drop" ["Leave out", "剔除"],
+        /// Other questions are sampled in their place.
+        Resample "resample" ["Sample others (DAPO)", "另采新题（DAPO）"],
+    }
+}
+
+choice! {
+    /// Which turns of a group count as being in the same state.
+    CreditAnchor {
+        /// Those with the same tokens before them.
+        History "history" ["Same history", "历史完全相同"],
+        /// Those that have just seen the same observation.
+        Observation "observation" ["Same observation", "观测相同"],
     }
 }
 

@@ -1,71 +1,131 @@
 //! Credit assignment: from rewards per turn to one advantage per turn, with the numbers it was made of.
 //!
-//! Pure functions of plain data: no tensors, no policy, no randomness. One file per method; a new method is that file and
-//! one line in [`assign`].
+//! Pure functions of plain data: no tensors, no policy, no randomness. One file per method; a new method is that file, its word
+//! in [`CreditMethod`] and one line in `registry!`.
+//!
+//! What holds for all of them: there is one discount, `gamma` per turn, in every return of the map (at `gamma = 1` the formulas
+//! are those of papers that have no discount), and tool tokens never consume it. Peers are members of the same group. Where all
+//! peers are equal the advantage is exactly 0, and where there is no peer it is 0 and the map says so.
 
+mod accuracy;
+mod baselines;
+mod compare;
+mod evidence;
+mod gae;
+mod gigpo;
 mod grpo;
+mod map;
+mod monte_carlo;
+mod mt_grpo;
+mod pairs;
+mod process;
+mod provenance;
+mod reinforce_plus_plus;
+mod reinforce_plus_plus_baseline;
 mod return_to_go;
+mod rloo;
 #[cfg(test)]
 mod tests;
+mod tokens;
+mod tree;
+mod truth;
 
-use crate::config::{CreditMethod, ExperimentConfig, ScaleRewards};
+use crate::config::{CreditMethod, ExperimentConfig};
 
+pub use accuracy::{Accuracy, Agreement, TurnSelection, accuracy};
+pub use baselines::{
+    best_of_group_advantages, centred_then_divided_advantages, decoupled_advantages, length_weighted_advantages,
+    process_and_outcome_returns, relative_advantages,
+};
+pub use compare::{Comparison, Convention, EpsilonOn, Lone, Scaling, Spread, Whitening, compare, compare_weighted};
+pub use evidence::Evidence;
+pub use gae::generalised_advantages;
+pub use gigpo::{GigpoAdvantages, gigpo_advantages};
 pub use grpo::outcome_advantages;
-pub use return_to_go::{discounted_returns, turn_advantages};
+pub use map::{CreditMap, Part, PartKind};
+pub use monte_carlo::{fill_missing_values, temporal_differences};
+pub use mt_grpo::{SingleTurn, mt_grpo_advantages};
+pub use pairs::best_and_worst;
+pub use process::{normalised_rewards, sums_to_come};
+pub use provenance::{
+    Aggregation, Clip, DiscountedReward, LossSettings, PartProvenance, Provenance, TokenLoss, provenance, token_losses,
+};
+pub use return_to_go::{discounted_returns, pooled_advantages, turn_advantages};
+pub use rloo::leave_one_out;
+pub use tokens::{Untrained, bi_level_advantages, token_advantages, token_returns};
+pub use truth::{Prefixes, ReRolls, TrueCredit};
 
-/// What differences from the baseline are divided by.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scaling {
-    /// Nothing.
-    None,
-    /// The standard deviation over the peers, plus `epsilon`. The sum of squares is divided by the number of peers less `ddof`.
-    Deviation { ddof: usize, epsilon: f64 },
+use map::Parts;
+
+/// One method: how it makes the parts of every advantage, and what it needs.
+struct Method {
+    parts: fn(&Inputs) -> Parts,
+    /// Advantages are centred and divided over the trained tokens of the batch at the end.
+    whitened: bool,
+    /// It compares values of states, which have to be given.
+    needs_values: bool,
 }
 
-impl Scaling {
-    /// What the setting `group` means: the sample deviation plus 1e-4 (TRL's values, so that figures can be compared).
-    pub const GROUP: Scaling = Scaling::Deviation { ddof: 1, epsilon: 1e-4 };
+/// What a method works on.
+struct Inputs<'a> {
+    evidence: &'a Evidence,
+    config: &'a ExperimentConfig,
+    /// `[trajectory][turn]`, discounted.
+    returns_to_go: &'a [Vec<f64>],
+    /// The discounted return of each trajectory; 0 without turns.
+    returns: &'a [f64],
+    convention: Convention,
+    /// One entry for each turn if [`Method::needs_values`], otherwise empty.
+    values: &'a [Vec<f64>],
+}
 
-    /// The setting of an experiment.
-    pub fn of(config: &ExperimentConfig) -> Self {
-        match config.scale_rewards {
-            ScaleRewards::Group => Scaling::GROUP,
-            ScaleRewards::None => Scaling::None,
+/// Makes the table of methods from one line per method.
+macro_rules! registry {
+    ($($method:ident => $module:ident),+ $(,)?) => {
+        /// Every method, in the order in which the page lists them.
+        pub const METHODS: &[CreditMethod] = &[$(CreditMethod::$method),+];
+
+        fn method(of: CreditMethod) -> &'static Method {
+            match of {
+                $(CreditMethod::$method => &$module::METHOD,)+
+            }
         }
-    }
+    };
 }
 
-/// The advantage of every turn and how it came about. All arrays are `[trajectory][turn]`.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
-pub struct CreditMap {
-    /// Reward of the turn itself.
-    pub rewards: Vec<Vec<f64>>,
-    /// Discounted return from the turn on; the first entry is the return of the trajectory.
-    pub returns_to_go: Vec<Vec<f64>>,
-    /// What was compared with the baseline: the return of the trajectory, or the return-to-go of the turn.
-    pub values: Vec<Vec<f64>>,
-    /// Mean over the peers.
-    pub baselines: Vec<Vec<f64>>,
-    /// What the difference was divided by, epsilon included; 1 where scaling is off.
-    pub scales: Vec<Vec<f64>>,
-    /// How many values the baseline is the mean of, this one included. 1 means "no peer": the advantage is 0.
-    pub peers: Vec<Vec<usize>>,
-    /// The weight of the turn's tokens in the update.
-    pub advantages: Vec<Vec<f64>>,
-    /// Per group: whether all values were equal, so that nothing can be learned from it.
-    pub no_signal: Vec<bool>,
+registry! {
+    Grpo => grpo,
+    Rloo => rloo,
+    ReinforcePp => reinforce_plus_plus,
+    ReinforcePpBaseline => reinforce_plus_plus_baseline,
+    Process => process,
+    ReturnToGo => return_to_go,
+    MtGrpo => mt_grpo,
+    Gigpo => gigpo,
+    Tree => tree,
+    MonteCarlo => monte_carlo,
+    Gae => gae,
 }
 
-/// Assigns credit to the turns of a batch.
-///
-/// `groups[i]` is the group of trajectory `i`, `rewards[i][k]` the reward of its turn `k`.
-pub fn assign(groups: &[usize], rewards: &[Vec<f64>], config: &ExperimentConfig) -> CreditMap {
-    let scaling = Scaling::of(config);
-    match config.credit_method {
-        CreditMethod::Grpo => grpo::assign(groups, rewards, config.gamma, scaling),
-        CreditMethod::ReturnToGo => return_to_go::assign(groups, rewards, config.gamma, scaling),
-    }
+/// Whether a method compares values of states, which [`Evidence::values`] then has to hold.
+pub fn needs_values(of: CreditMethod) -> bool {
+    method(of).needs_values
+}
+
+/// Assigns credit to the turns of a batch. A method that needs state values and has none gives zeros and says so.
+pub fn assign(evidence: &Evidence, config: &ExperimentConfig) -> CreditMap {
+    let method = method(config.credit_method);
+    let returns_to_go: Vec<Vec<f64>> = evidence.rewards.iter().map(|rewards| discounted_returns(rewards, config.gamma)).collect();
+    let values = match evidence.complete_values() {
+        Some(values) if method.needs_values => values,
+        None if method.needs_values => return CreditMap::without_values(evidence, returns_to_go),
+        _ => &[],
+    };
+    let returns: Vec<f64> = returns_to_go.iter().map(|returns| returns.first().copied().unwrap_or(0.0)).collect();
+    let convention = Convention::of(config);
+    let inputs = Inputs { evidence, config, returns_to_go: &returns_to_go, returns: &returns, convention, values };
+    let parts = (method.parts)(&inputs);
+    CreditMap::of(evidence, returns_to_go, parts, method.whitened)
 }
 
 /// How likely a group of `group` trajectories teaches nothing, when each succeeds with probability `p` on its own and success is
@@ -76,46 +136,25 @@ pub fn uninformative_probability(p: f64, group: usize) -> f64 {
     p.powi(group) + (1.0 - p).powi(group)
 }
 
-/// Mean, scale and count of the values of peers.
-///
-/// Equal values count as flat by comparing the maximum with the minimum: the rounding of the mean must not turn identical
-/// rewards into a signal.
-pub(crate) struct GroupStatistics {
-    pub mean: f64,
-    /// What differences are divided by; 1 without scaling.
-    pub scale: f64,
-    pub count: usize,
-    /// All values are the same, or there is only one: the advantage is exactly 0.
-    pub flat: bool,
+/// One number per turn, as one list, with a key for each: what [`compare`] takes. Turns come trajectory by trajectory.
+fn per_turn<K>(rows: &[Vec<f64>], key: impl Fn(usize, usize) -> K) -> (Vec<K>, Vec<f64>) {
+    let place = |(index, turns): (usize, &Vec<f64>)| (0..turns.len()).map(move |turn| (index, turn)).collect::<Vec<_>>();
+    let keys = rows.iter().enumerate().flat_map(place).map(|(index, turn)| key(index, turn)).collect();
+    (keys, rows.concat())
 }
 
-impl GroupStatistics {
-    /// Statistics of `values`, scaled as asked.
-    pub fn of(values: &[f64], scaling: Scaling) -> Self {
-        let count = values.len();
-        let mean = values.iter().sum::<f64>() / count.max(1) as f64;
-        let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &x| (low.min(x), high.max(x)));
-        let flat = count < 2 || low == high;
-        let scale = match scaling {
-            Scaling::None => 1.0,
-            Scaling::Deviation { epsilon, .. } if flat => epsilon,
-            Scaling::Deviation { ddof, epsilon } => {
-                let squares = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
-                (squares / count.saturating_sub(ddof).max(1) as f64).sqrt() + epsilon
-            }
-        };
-        GroupStatistics { mean: if flat && count > 0 { values[0] } else { mean }, scale, count, flat }
-    }
-
-    /// `(value - mean) / scale`. Exactly 0 in a flat group.
-    pub fn advantage(&self, value: f64) -> f64 {
-        if self.flat { 0.0 } else { (value - self.mean) / self.scale }
-    }
+/// Takes a list of numbers per turn apart again, into rows as long as those of `like`.
+fn rows_like<A, B: Clone>(like: &[Vec<A>], list: &[B]) -> Vec<Vec<B>> {
+    let mut start = 0;
+    let row = |turns: &Vec<A>| {
+        start += turns.len();
+        list[start - turns.len()..start].to_vec()
+    };
+    like.iter().map(row).collect()
 }
 
-/// The members of each group: `members[g]` lists the trajectories with `groups[i] == g`.
-pub(crate) fn members(groups: &[usize]) -> Vec<Vec<usize>> {
-    let mut members = vec![Vec::new(); groups.iter().max().map_or(0, |&last| last + 1)];
-    groups.iter().enumerate().for_each(|(index, &group)| members[group].push(index));
-    members
+/// One part for every turn, from rows of the same shape.
+fn parts_of<A>(like: &[Vec<A>], part: impl Fn(usize, usize) -> Part) -> Parts {
+    let row = |(index, turns): (usize, &Vec<A>)| (0..turns.len()).map(|turn| vec![part(index, turn)]).collect();
+    like.iter().enumerate().map(row).collect()
 }

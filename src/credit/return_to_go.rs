@@ -1,11 +1,17 @@
-//! Per-turn discounted return-to-go, compared with the peers that reached the same turn.
+//! Per-turn discounted return-to-go, compared within the group.
 //!
-//! `G_{i,k} = r_{i,k} + gamma G_{i,k+1}`, `b_k = mean of G_{i,k} over the members of the group that have a turn k`,
-//! `A_{i,k} = (G_{i,k} - b_k) / (std_k + 1e-4)`. Gamma acts once per turn: tool tokens never consume it. (The same form as the
-//! step returns of rLLM and GiGPO, arXiv:2505.10978, with the turn index as the state; some frameworks discount per token
-//! instead, which makes credit depend on how long a tool's answer is.) A lone survivor at a late turn has no peer and gets 0.
+//! `G_{i,k} = r_{i,k} + gamma G_{i,k+1}`, `A_{i,k} = (G_{i,k} - b) / (std + 1e-4)`. The baseline `b` (and `std` with it) is over the
+//! members of the group that have a turn `k` (`turn_index`), or over all turns of all members (`pooled`). Gamma acts once per
+//! turn: tool tokens never consume it. (The step returns of rLLM and of GiGPO, arXiv:2505.10978, with the turn index or nothing as
+//! the state; some frameworks discount per token instead, which makes credit depend on how long a tool's answer is.) A lone
+//! survivor at a late turn has no peer and gets 0. The pooled baseline compares different times: with a reward at the end and
+//! `gamma < 1` it favours late turns whatever they did.
 
-use super::{CreditMap, GroupStatistics, Scaling, members};
+use super::map::Parts;
+use super::{Convention, Inputs, Method, Part, PartKind, compare, parts_of, per_turn, rows_like};
+use crate::config::TurnBaseline;
+
+pub(super) const METHOD: Method = Method { parts, whitened: false, needs_values: false };
 
 /// `G_k = r_k + gamma G_{k+1}` for one trajectory.
 pub fn discounted_returns(rewards: &[f64], gamma: f64) -> Vec<f64> {
@@ -16,44 +22,32 @@ pub fn discounted_returns(rewards: &[f64], gamma: f64) -> Vec<f64> {
     returns
 }
 
-/// The credit map of returns-to-go against the mean at the same turn.
-pub fn turn_advantages(groups: &[usize], returns_to_go: &[Vec<f64>], scaling: Scaling) -> Vec<Vec<f64>> {
-    compare(groups, returns_to_go, scaling).advantages
+/// Returns-to-go against those of the group at the same turn, `[trajectory][turn]`.
+pub fn turn_advantages(groups: &[usize], returns_to_go: &[Vec<f64>], convention: Convention) -> Vec<Vec<f64>> {
+    advantages(returns_to_go, convention, |index, turn| (groups[index], turn))
 }
 
-pub(super) fn assign(groups: &[usize], rewards: &[Vec<f64>], gamma: f64, scaling: Scaling) -> CreditMap {
-    let returns_to_go: Vec<Vec<f64>> = rewards.iter().map(|rewards| discounted_returns(rewards, gamma)).collect();
-    CreditMap { rewards: rewards.to_vec(), ..compare(groups, &returns_to_go, scaling) }
+/// Returns-to-go against those of all turns of the group, `[trajectory][turn]`.
+pub fn pooled_advantages(groups: &[usize], returns_to_go: &[Vec<f64>], convention: Convention) -> Vec<Vec<f64>> {
+    advantages(returns_to_go, convention, |index, _| (groups[index], 0))
 }
 
-fn compare(groups: &[usize], returns_to_go: &[Vec<f64>], scaling: Scaling) -> CreditMap {
-    let blank = || returns_to_go.iter().map(|turns| vec![0.0; turns.len()]).collect::<Vec<_>>();
-    let mut map = CreditMap {
-        rewards: Vec::new(),
-        returns_to_go: returns_to_go.to_vec(),
-        values: returns_to_go.to_vec(),
-        baselines: blank(),
-        scales: blank(),
-        peers: returns_to_go.iter().map(|turns| vec![0; turns.len()]).collect(),
-        advantages: blank(),
-        no_signal: Vec::new(),
-    };
-    for group in members(groups) {
-        let turns = group.iter().map(|&i| returns_to_go[i].len()).max().unwrap_or(0);
-        let mut flat = true;
-        for turn in 0..turns {
-            let peers: Vec<usize> = group.iter().copied().filter(|&i| returns_to_go[i].len() > turn).collect();
-            let values: Vec<f64> = peers.iter().map(|&i| returns_to_go[i][turn]).collect();
-            let statistics = GroupStatistics::of(&values, scaling);
-            flat &= statistics.flat;
-            for &i in &peers {
-                map.baselines[i][turn] = statistics.mean;
-                map.scales[i][turn] = statistics.scale;
-                map.peers[i][turn] = statistics.count;
-                map.advantages[i][turn] = statistics.advantage(returns_to_go[i][turn]);
-            }
-        }
-        map.no_signal.push(flat);
-    }
-    map
+/// Returns-to-go against those of all turns with the same key.
+pub(super) fn advantages<K: Copy + Eq + std::hash::Hash>(
+    returns_to_go: &[Vec<f64>],
+    convention: Convention,
+    key: impl Fn(usize, usize) -> K,
+) -> Vec<Vec<f64>> {
+    let (keys, values) = per_turn(returns_to_go, key);
+    let comparisons = compare(&keys, &values, convention);
+    let advantages: Vec<f64> = comparisons.iter().zip(&values).map(|(comparison, &x)| comparison.advantage(x)).collect();
+    rows_like(returns_to_go, &advantages)
+}
+
+fn parts(inputs: &Inputs) -> Parts {
+    let (returns, groups) = (inputs.returns_to_go, &inputs.evidence.groups);
+    let pooled = inputs.config.turn_baseline == TurnBaseline::Pooled;
+    let (keys, values) = per_turn(returns, |index, turn| (groups[index], if pooled { 0 } else { turn }));
+    let comparisons = rows_like(returns, &compare(&keys, &values, inputs.convention));
+    parts_of(returns, |index, turn| Part::of(PartKind::ReturnToGo, turn, returns[index][turn], comparisons[index][turn]))
 }

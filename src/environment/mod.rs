@@ -5,11 +5,28 @@
 //! so any prefix of an episode can be restored exactly and rolled again.
 //!
 //! One environment is one file; a new one is that file and one line in `registry!`.
+//!
+//! | task | what it shows | capabilities |
+//! | --- | --- | --- |
+//! | `search` | when to search again; with random tokens in its documents, what the loss mask is for | tool use, planning |
+//! | `calculator` | the order of operations, and a result carried into the next call | tool use, reasoning |
+//! | `code` | an error that carries the information beside a clean result that is usually stale | tool use, self-improvement |
+//! | `poisoned` | a smooth step that dooms the episode: a document that looks fine and is wrong | tool use, reasoning |
+//! | `spin` | luck between decisions, where credit for each turn beats credit for the episode | perception, memory |
+//! | `web` | dead ends, the way back, states that repeat, and a goal too far for its reward to be felt | planning, perception |
 
 mod calculator;
+mod code;
 #[cfg(test)]
 mod contract;
+mod facts;
+mod parameter;
+mod poisoned;
 mod search;
+mod spin;
+mod web;
+
+pub use facts::Facts;
 
 use crate::config::{EnvironmentDeclaration, ExperimentConfig, Parameters};
 use crate::seed::Draws;
@@ -30,7 +47,7 @@ macro_rules! registry {
     };
 }
 
-registry!(search::Search, calculator::Calculator);
+registry!(search::Search, calculator::Calculator, code::Code, poisoned::Poisoned, spin::Spin, web::Web);
 
 /// Makes the environment that a configuration names, before its first [`Environment::reset`].
 ///
@@ -45,7 +62,9 @@ pub fn declaration(config: &ExperimentConfig) -> &'static EnvironmentDeclaration
 }
 
 /// A task that the policy talks to, one turn at a time.
-pub trait Environment: Send + Sync {
+///
+/// Its `Debug` form must show the whole state: states are told apart by it.
+pub trait Environment: std::fmt::Debug + Send + Sync {
     /// Starts a new episode and gives the prompt. The same draws give the same question and the same hidden state.
     fn reset(&mut self, draws: Draws) -> Vec<Token>;
 
@@ -61,7 +80,7 @@ pub trait Environment: Send + Sync {
         tokens
     }
 
-    /// The optional grammar of one action.
+    /// The optional grammar of one action. It is the same in every turn: it knows no state of the episode.
     fn grammar(&self) -> Grammar;
 
     /// A scripted actor for the episode that was just reset: it makes the demonstrations of the warm start. `draws` must be
@@ -110,39 +129,23 @@ pub struct Step {
 impl Step {
     /// An answer, which ends the episode whatever its form.
     pub fn answer(format_right: bool, answer_right: bool) -> Self {
-        let facts = Facts { answered: true, format_right, answer_right, ..Facts::default() };
-        Step { observation: None, facts, done: true }
+        Step::end(Facts::answer(format_right, answer_right))
     }
 
-    /// A well-formed tool call and the content of its result.
+    /// A turn after which the episode goes on, and the content of what came back.
     pub fn call(content: Vec<Token>, facts: Facts) -> Self {
         Step { observation: Some(Observation { content }), facts, done: false }
     }
 
     /// Neither a call nor an answer: `ERR`, and the episode goes on.
     pub fn malformed() -> Self {
-        Step::call(Observation::error().content, Facts { malformed: true, ..Facts::default() })
+        Step::call(Observation::error().content, Facts::malformed())
     }
-}
 
-/// What happened in one turn. Worth is given to facts by `reward`, elsewhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
-pub struct Facts {
-    /// The turn was an answer (it ends the episode).
-    pub answered: bool,
-    /// The answer is the right one.
-    pub answer_right: bool,
-    /// The answer has the form that the task asks for.
-    pub format_right: bool,
-    /// The turn was a well-formed tool call.
-    pub valid_call: bool,
-    /// The turn was a tool call that this episode has made before.
-    pub repeated_call: bool,
-    /// The turn was neither a well-formed call nor an answer.
-    pub malformed: bool,
-    /// The call was a step on the way to the solution, as judged by the task.
-    pub step_right: bool,
+    /// The last turn of the episode, by the rules of the task.
+    pub fn end(facts: Facts) -> Self {
+        Step { observation: None, facts, done: true }
+    }
 }
 
 /// The legal actions as a finite automaton, so that sampling under it needs nothing from the host. State 0 starts a turn.

@@ -25,7 +25,10 @@
 //! # Parameters
 //!
 //! The number of entities, the shares of 0, 1 and 2 hops, the share of noisy documents (the tool returns the document of a
-//! random entity instead), and two shares of the demonstrator.
+//! random entity instead), the number of random tokens after every document, and two shares of the demonstrator.
+//!
+//! Long documents, `<obs> G > H 7 C 0 J </obs>`, carry digits and names that nobody can predict, drawn afresh for every episode
+//! and turn. They show what the loss mask is for: with it off, the policy is trained to foresee them.
 //!
 //! The demonstrator decides how often it searches before it sees anything, independently of need: exactly once in most
 //! episodes, never in some, twice in some. It follows a redirect; where the document had a value already it repeats the same
@@ -38,16 +41,26 @@
 //! <q> G ? <note> _ <search> G <eot> <obs> G > H </obs> <search> H <eot> <obs> H = 3 </obs> <answer> 3 <eot>
 //! ```
 
+use super::parameter::{count, share};
 use super::{Demonstrator, Environment, Facts, Grammar, Observation, Step};
-use crate::config::{DefaultValue, EnvironmentDeclaration, Kind, Parameters, Scale, Section, Setting, Text, text};
+use crate::config::{ContextNeed, DefaultValue, EnvironmentDeclaration, ExperimentConfig, Parameters, text};
 use crate::seed::Draws;
 use crate::vocabulary::{
-    ANSWER, EOT, EQUALS, NAMES, NONE, NOTE, QUESTION, QUESTION_MARK, REDIRECT, SEARCH, Token, TokenSet, digit, digit_value,
-    entity, entity_index,
+    ANSWER, EOT, EQUALS, LABELS, NAMES, NONE, NOTE, QUESTION, QUESTION_MARK, REDIRECT, SEARCH, Token, TokenSet, digit,
+    digit_value, entity, entity_index, label,
 };
 
 /// The largest number of entities: the vocabulary has ten.
 const MOST_ENTITIES: usize = 10;
+
+/// The largest number of random tokens after a document.
+const MOST_RANDOM_TOKENS: u32 = 12;
+
+/// Tokens of the prompt.
+const PROMPT: usize = 5;
+
+/// Tokens of a clean document with its delimiters.
+const DOCUMENT: usize = 5;
 
 pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
     name: "search",
@@ -102,18 +115,29 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
             ),
             false,
         ),
-        Setting {
-            name: "entities",
-            section: Section::Environment,
-            kind: Kind::Integer { default: 10, min: 3, max: MOST_ENTITIES as u32 },
-            label: text("Entities", "实体数量"),
-            unit: text("", ""),
-            help: text(
+        count(
+            "random_tokens",
+            [0, 0, MOST_RANDOM_TOKENS],
+            text("Random tokens per document", "文档附带的随机词元数"),
+            text("tokens", "词元"),
+            text(
+                "How many random digits and names follow every document, drawn afresh each time; with 8 of them, training on the \
+                     tool's tokens (loss mask off) spoils the policy instead of only slowing it down.",
+                "每篇文档后面附带多少个随机的数字或名称，每次重新抽取；附带 8 个时，关掉损失掩码不只是变慢，而是会把策略带坏。",
+            ),
+            false,
+        ),
+        count(
+            "entities",
+            [MOST_ENTITIES as u32, 3, MOST_ENTITIES as u32],
+            text("Entities", "实体数量"),
+            text("", ""),
+            text(
                 "How many entities the knowledge base has; with fewer, a search at random hits the right document more often.",
                 "知识库中的实体数量；数量越少，随机搜索越容易碰上正确的文档。",
             ),
-            advanced: true,
-        },
+            true,
+        ),
         share(
             "two_search_demonstrations",
             0.17,
@@ -149,19 +173,15 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
     ],
     question_types: &[text("0 hops", "0 跳"), text("1 hop", "1 跳"), text("2 hops", "2 跳")],
     capabilities: &["tool use", "planning"],
+    context: context_need,
 };
 
-/// A setting that is a share between 0 and 1.
-const fn share(name: &'static str, default: f64, label: Text, help: Text, advanced: bool) -> Setting {
-    Setting {
-        name,
-        section: Section::Environment,
-        kind: Kind::Number { default, min: 0.0, max: 1.0, step: 0.01, scale: Scale::Linear },
-        label,
-        unit: text("", ""),
-        help,
-        advanced,
-    }
+/// Clean documents ask for nothing: at the default limits five turns fit. Long ones ask for as many tokens as an episode up to
+/// the turn limit can have, so that none is cut short by the documents' length.
+fn context_need(config: &ExperimentConfig) -> ContextNeed {
+    let (turns, random) = (config.turn_limit, config.parameters.integer("random_tokens"));
+    let episode = PROMPT + turns * config.turn_tokens + turns.saturating_sub(1) * (DOCUMENT + random);
+    ContextNeed { prompt: PROMPT, episode: if random > 0 { episode } else { 0 } }
 }
 
 /// What the knowledge base says about one entity.
@@ -179,6 +199,7 @@ pub(super) struct Search {
     entities: u8,
     hop_shares: [f64; 3],
     noisy_documents: f64,
+    random_tokens: usize,
     two_search_demonstrations: f64,
     no_search_demonstrations: f64,
     /// How many searches the question needs.
@@ -200,6 +221,7 @@ impl Search {
             entities: parameters.integer("entities").clamp(3, MOST_ENTITIES) as u8,
             hop_shares: if hop_shares.iter().any(|&share| share > 0.0) { hop_shares } else { [1.0; 3] },
             noisy_documents: parameters.number("noisy_documents"),
+            random_tokens: parameters.integer("random_tokens").min(MOST_RANDOM_TOKENS as usize),
             two_search_demonstrations: parameters.number("two_search_demonstrations"),
             no_search_demonstrations: parameters.number("no_search_demonstrations"),
             hops: 0,
@@ -229,23 +251,21 @@ impl Search {
         }
     }
 
-    /// Looks up `asked`, or, in a noisy call, a random entity. One draw decides both whether and which.
+    /// Looks up `asked`, or, in a noisy call, a random entity. The first draw decides both whether and which; the random tokens
+    /// after the document take the draws that follow it.
     fn search(&mut self, asked: u8, mut tool: Draws) -> Step {
         let luck = f64::from(tool.unit());
         let noisy = luck < self.noisy_documents;
         let returned = if noisy { (luck / self.noisy_documents * f64::from(self.entities)) as u8 } else { asked };
         let next = self.needed().get(self.found).copied();
-        let facts = Facts {
-            valid_call: true,
-            repeated_call: self.searched[asked as usize],
-            step_right: next == Some(asked),
-            ..Facts::default()
-        };
+        let (repeated_call, step_right) = (self.searched[asked as usize], next == Some(asked));
         self.searched[asked as usize] = true;
         if next == Some(returned) {
             self.found += 1;
         }
-        Step::call(self.document(returned), facts)
+        let mut content = self.document(returned);
+        content.extend((0..self.random_tokens).map(|_| label(tool.below(LABELS) as u8)));
+        Step::call(content, Facts { repeated_call, step_right, ..Facts::clean_call() })
     }
 }
 
@@ -352,8 +372,8 @@ impl Demonstrator for Script {
         if let Some(observation) = observation {
             self.value = None;
             match *observation.content {
-                [key, EQUALS, value] if key == self.key => self.value = Some(value),
-                [key, REDIRECT, other] if key == self.key => self.key = other,
+                [key, EQUALS, value, ..] if key == self.key => self.value = Some(value),
+                [key, REDIRECT, other, ..] if key == self.key => self.key = other,
                 _ => {}
             }
         }
@@ -367,175 +387,4 @@ impl Demonstrator for Script {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::contract::{act, demonstrate, draws, tool};
-    use super::*;
-    use crate::config::Value;
-    use crate::seed::Purpose;
-    use crate::vocabulary::spell;
-
-    fn defaults() -> Search {
-        Search::new(&Parameters::defaults(&DECLARATION))
-    }
-
-    /// `G > H`, `H = 3`; every other document says 9.
-    fn two_hops() -> Search {
-        let mut documents = [Document::Value(9); MOST_ENTITIES];
-        documents[6] = Document::Redirect(7);
-        documents[7] = Document::Value(3);
-        Search { hops: 2, chain: [6, 7], answer: 3, documents, ..defaults() }
-    }
-
-    #[test]
-    fn the_transcript_of_the_header_is_what_happens() {
-        let mut environment = two_hops();
-        let step = Facts { valid_call: true, step_right: true, ..Facts::default() };
-        assert_eq!(act(&mut environment, "<search> G <eot>"), ("<obs> G > H </obs>".into(), step));
-        assert_eq!(act(&mut environment, "<search> H <eot>"), ("<obs> H = 3 </obs>".into(), step));
-        let right = Facts { answered: true, format_right: true, answer_right: true, ..Facts::default() };
-        assert_eq!(act(&mut environment, "<answer> 3 <eot>"), ("end".into(), right));
-        assert_eq!(environment.hidden_state(), "G > H, H = 3");
-    }
-
-    #[test]
-    fn only_the_next_document_of_the_chain_is_a_right_step() {
-        let mut environment = two_hops();
-        let judged = ["H", "G", "G", "A", "H"].map(|name| {
-            let facts = act(&mut environment, &format!("<search> {name} <eot>")).1;
-            (facts.step_right, facts.repeated_call)
-        });
-        assert_eq!(judged, [(false, false), (true, false), (false, true), (false, false), (true, true)]);
-        let mut note = Search { hops: 0, ..two_hops() };
-        assert!(!act(&mut note, "<search> G <eot>").1.step_right, "a note needs no search");
-    }
-
-    #[test]
-    fn malformed_turns_get_an_error_and_malformed_answers_end_the_episode() {
-        let mut environment = two_hops();
-        for words in
-            ["", "<eot>", "<search> <eot>", "<search> 3 <eot>", "<search> G", "G <eot>", "<answer> 3", "<obs> G = 3 </obs>"]
-        {
-            let malformed = Facts { malformed: true, ..Facts::default() };
-            assert_eq!(act(&mut environment, words), ("<obs> ERR </obs>".into(), malformed), "{words}");
-        }
-        for words in ["<answer> <eot>", "<answer> G <eot>", "<answer> 3 3 <eot>", "<answer> 3 <eot> <eot>"] {
-            assert_eq!(act(&mut environment, words), ("end".into(), Facts { answered: true, ..Facts::default() }), "{words}");
-        }
-        assert!(!act(&mut environment, "<answer> 4 <eot>").1.answer_right);
-    }
-
-    #[test]
-    fn t_55_an_answer_that_the_policy_did_not_give_is_never_scored() {
-        let mut environment = Search { hop_shares: [1.0, 0.0, 0.0], ..defaults() };
-        let prompt = environment.reset(draws(Purpose::Question, 0));
-        let answer = digit(environment.answer);
-        assert_eq!(prompt.last(), Some(&answer), "the note holds the answer");
-        let quoted = [prompt.clone(), vec![ANSWER, answer, EOT]].concat();
-        for action in [&prompt[..], &[answer, EOT], &quoted, &[SEARCH, ANSWER, answer, EOT], &[EOT]] {
-            let step = environment.step(action, tool(0, 0));
-            assert!(step.facts.malformed && !step.facts.answer_right && !step.done, "{}", spell(action));
-        }
-        assert!(environment.step(&[ANSWER, answer, EOT], tool(0, 0)).facts.answer_right);
-    }
-
-    #[test]
-    fn questions_follow_the_shares_and_their_documents_lead_to_the_answer() {
-        let mut environment = defaults();
-        let (mut hops, mut answers) = ([0; 3], [0; 10]);
-        for episode in 0..20_000 {
-            let prompt = environment.reset(draws(Purpose::Question, episode));
-            let Search { answer, chain, documents, .. } = environment.clone();
-            hops[environment.hops] += 1;
-            answers[answer as usize] += 1;
-            assert_eq!(prompt[4], if environment.hops == 0 { digit(answer) } else { NONE });
-            let first = documents[entity_index(prompt[1]).unwrap() as usize];
-            let last = if environment.hops == 2 { documents[chain[1] as usize] } else { first };
-            assert_eq!(last, Document::Value(answer));
-            assert_eq!(first == Document::Redirect(chain[1]), environment.hops == 2);
-        }
-        for (count, share) in hops.iter().zip([0.25, 0.30, 0.45]) {
-            assert!((f64::from(*count) / 20_000.0 - share).abs() < 0.015, "{hops:?}");
-        }
-        assert!(answers.iter().all(|count| (1800..2200).contains(count)), "{answers:?}");
-    }
-
-    #[test]
-    fn three_shares_of_zero_count_as_equal() {
-        let mut parameters = Parameters::defaults(&DECLARATION);
-        for name in ["zero_hop", "one_hop", "two_hop"] {
-            parameters.insert(name, Value::Number(0.0));
-        }
-        let mut environment = Search::new(&parameters);
-        let mut hops = [0; 3];
-        for episode in 0..3000 {
-            environment.reset(draws(Purpose::Question, episode));
-            hops[environment.question_type()] += 1;
-        }
-        assert!(hops.iter().all(|count| (900..1100).contains(count)), "{hops:?}");
-    }
-
-    #[test]
-    fn a_small_knowledge_base_has_no_other_entities() {
-        let mut environment = Search { entities: 3, ..defaults() };
-        for episode in 0..500 {
-            let prompt = environment.reset(draws(Purpose::Question, episode));
-            assert!((entity(0)..entity(3)).contains(&prompt[1]));
-            for index in 0..3 {
-                let content = environment.step(&[SEARCH, entity(index), EOT], tool(episode, 0)).observation.unwrap().content;
-                assert!(content[1] == EQUALS || (content[2] != entity(index) && content[2] < entity(3)), "{}", spell(&content));
-            }
-            assert!(environment.step(&[SEARCH, entity(3), EOT], tool(episode, 0)).facts.malformed);
-        }
-    }
-
-    #[test]
-    fn a_noisy_call_returns_a_random_document_drawn_per_turn() {
-        let mut environment = Search { noisy_documents: 0.4, ..two_hops() };
-        let mut returned = [0; 10];
-        for episode in 0..20_000 {
-            environment.found = 0;
-            let step = environment.step(&[SEARCH, entity(6), EOT], tool(episode, episode % 5));
-            let key = entity_index(step.observation.unwrap().content[0]).unwrap();
-            assert!(step.facts.step_right && environment.found == usize::from(key == 6));
-            returned[key as usize] += 1;
-        }
-        // 0.6 of the calls are clean, the other 0.4 spread over ten documents, that of G among them.
-        for (index, count) in returned.iter().enumerate() {
-            let share = if index == 6 { 0.64 } else { 0.04 };
-            assert!((f64::from(*count) / 20_000.0 - share).abs() < 0.01, "{returned:?}");
-        }
-    }
-
-    #[test]
-    fn demonstrations_search_independently_of_need_and_succeed_as_often_as_computed() {
-        let mut environment = defaults();
-        let (mut searches, mut episodes, mut successes) = ([[0.0_f64; 3]; 3], [0.0_f64; 3], [0.0_f64; 3]);
-        for episode in 0..20_000 {
-            let turns = demonstrate(&mut environment, episode);
-            let hops = environment.hops;
-            episodes[hops] += 1.0;
-            searches[hops][turns.len() - 1] += 1.0;
-            successes[hops] += f64::from(u8::from(turns.last().unwrap().1.facts.answer_right));
-            assert_eq!(turns.len() == 3 && turns[0].0 == turns[1].0, turns.len() == 3 && hops < 2, "double check or redirect");
-        }
-        // With 1 hop, answering at once is a guess; with 2 hops, everything but the second search is.
-        let expected = [1.0, 0.85 + 0.15 * 0.1, 0.17 + 0.83 * 0.1];
-        for hops in 0..3 {
-            for (count, share) in searches[hops].iter().zip([0.15, 0.68, 0.17]) {
-                assert!((count / episodes[hops] - share).abs() < 0.02, "{searches:?}");
-            }
-            assert!((successes[hops] / episodes[hops] - expected[hops]).abs() < 0.02, "{successes:?} of {episodes:?}");
-        }
-        assert!((successes.iter().sum::<f64>() / 20_000.0 - 0.623).abs() < 0.012, "{successes:?}");
-    }
-
-    #[test]
-    fn a_document_that_was_not_asked_for_leaves_the_demonstrator_guessing() {
-        let script = || Script { searches: 0, key: entity(6), value: Some(digit(3)), guess: digit(5) };
-        for (content, answer) in [([entity(6), EQUALS, digit(3)], 3), ([entity(1), EQUALS, digit(8)], 5)] {
-            let action = script().act(Some(&Observation { content: content.to_vec() }));
-            assert_eq!(action, [ANSWER, digit(answer), EOT], "after {}", spell(&content));
-        }
-        assert_eq!(script().act(None), [ANSWER, digit(3), EOT], "a note counts as a value seen");
-    }
-}
+mod tests;

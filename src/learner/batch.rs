@@ -8,6 +8,8 @@ use crate::vocabulary::{PAD, SIZE, Token, TokenSet};
 /// One trajectory with what the objective needs. Per-token arrays have the length of `tokens`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingExample {
+    /// The group of the trajectory.
+    pub group: usize,
     pub tokens: Vec<Token>,
     /// Which tokens are trained.
     pub loss_mask: Vec<bool>,
@@ -26,6 +28,7 @@ impl TrainingExample {
     pub fn new(trajectory: &Trajectory, advantages: &[f64], train_tool_tokens: bool) -> Self {
         let length = trajectory.tokens.len();
         let mut example = TrainingExample {
+            group: trajectory.group,
             tokens: trajectory.tokens.clone(),
             loss_mask: vec![false; length],
             sampled: trajectory.loss_mask.clone(),
@@ -110,9 +113,12 @@ impl TokenBatch {
 }
 
 /// Splits examples into `parts` of about equal size, similar lengths together, so that padding is trimmed to what each needs.
-pub(super) fn micro_batches(examples: &[TrainingExample], parts: usize) -> Vec<Vec<&TrainingExample>> {
-    let mut sorted: Vec<&TrainingExample> = examples.iter().collect();
-    sorted.sort_by_key(|example| example.tokens.len()); // stable: the same batch gives the same split
-    let size = examples.len().div_ceil(parts.max(1)).max(1);
-    sorted.chunks(size).map(<[_]>::to_vec).collect()
+/// Gives indices into `examples`. Runs of `unit` examples (2 for pairs) stay together.
+pub(super) fn micro_batches(examples: &[TrainingExample], parts: usize, unit: usize) -> Vec<Vec<usize>> {
+    let length = |run: &Vec<usize>| run.iter().map(|&row| examples[row].tokens.len()).max();
+    let rows: Vec<usize> = (0..examples.len()).collect();
+    let mut runs: Vec<Vec<usize>> = rows.chunks(unit).map(<[_]>::to_vec).collect();
+    runs.sort_by_key(length); // stable: the same batch gives the same split
+    let size = runs.len().div_ceil(parts.max(1)).max(1);
+    runs.chunks(size).map(<[_]>::concat).collect()
 }

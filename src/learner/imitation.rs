@@ -6,6 +6,7 @@ use burn::tensor::Tensor;
 use super::optimizer::{Accumulated, training_device};
 use super::{LearnerError, Optimizer, OptimizerSettings, TokenBatch, TrainingExample};
 use crate::objective::masked_mean;
+use crate::parallel;
 use crate::policy::{Policy, log_distribution, taken_log_probs};
 use crate::readback::read;
 use crate::seed::{Purpose, RootSeed};
@@ -24,6 +25,9 @@ pub struct ImitationSettings {
 
 /// Updates over which the learning rate rises.
 const WARM_UP: usize = 20;
+
+/// Demonstrations that one core takes at a time.
+const PART: usize = 32;
 
 /// The loss is read back this often; a read costs more than an update on some devices.
 const READ_EVERY: usize = 10;
@@ -69,18 +73,29 @@ impl Imitation {
         let chosen: Vec<&TrainingExample> =
             (0..self.settings.batch).map(|_| &self.examples[draws.below(count) as usize]).collect();
         let trained = chosen.iter().map(|example| example.trained_tokens()).sum();
-        let batch = TokenBatch::new(&chosen, &training_device(&self.policy.device()));
-        let all = log_distribution(self.policy.forward(batch.inputs), 1.0, None);
-        let loss = masked_mean(taken_log_probs(all, batch.targets).neg(), batch.loss_mask, trained);
+        let device = training_device(&self.policy.device());
+        let (policy, workers) = (self.policy.valid(), parallel::workers(&device));
+        let size = if parallel::cuts(&device) { PART } else { chosen.len().max(1) };
+        let results = parallel::map(workers, chosen.chunks(size).collect(), |part: &[&TrainingExample]| {
+            let policy = policy.clone().train();
+            let batch = TokenBatch::new(part, &device);
+            let all = log_distribution(policy.forward(batch.inputs), 1.0, None);
+            let loss = masked_mean(taken_log_probs(all, batch.targets).neg(), batch.loss_mask, trained);
+            (Accumulated::gradients(&policy, loss.backward()), loss.inner())
+        });
         let mut gradients = Accumulated::default();
-        gradients.add(&self.policy, loss.backward());
+        let mut sum: Option<Tensor<1>> = None;
+        for (gradient, loss) in results {
+            gradients.add(&self.policy, gradient);
+            sum = Some(sum.map_or(loss.clone(), |sum| sum + loss));
+        }
         let (policy, norm) = self.optimizer.step(self.policy.clone(), gradients, self.learning_rate());
         self.policy = policy;
         self.step += 1;
         if !self.step.is_multiple_of(READ_EVERY) && self.step != self.settings.steps {
             return Ok(Some(None));
         }
-        let values = read(Tensor::cat(vec![loss.inner(), norm], 0)).await?;
+        let values = read(Tensor::cat(sum.into_iter().chain([norm]).collect(), 0)).await?;
         if values.iter().any(|value| !value.is_finite()) {
             return Err(LearnerError::NonFinite("the imitation loss"));
         }

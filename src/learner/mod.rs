@@ -3,22 +3,32 @@
 //! [`UpdateStatistics`] is plain data and builds without the tensor library; the rest is behind the feature `engine`.
 
 mod statistics;
-pub use statistics::UpdateStatistics;
+pub use statistics::{CriticStatistics, UpdateStatistics};
 
 #[cfg(feature = "engine")]
 mod batch;
 #[cfg(feature = "engine")]
+mod critic;
+#[cfg(feature = "engine")]
 mod imitation;
 #[cfg(feature = "engine")]
+mod loss;
+#[cfg(feature = "engine")]
 mod optimizer;
+#[cfg(feature = "engine")]
+mod settings;
 #[cfg(feature = "engine")]
 mod update;
 
 #[cfg(feature = "engine")]
 pub use batch::{TokenBatch, TrainingExample};
 #[cfg(feature = "engine")]
+pub use critic::{Critic, CriticSettings};
+#[cfg(feature = "engine")]
 pub use imitation::{Imitation, ImitationSettings};
 #[cfg(feature = "engine")]
 pub use optimizer::{Optimizer, OptimizerSettings};
 #[cfg(feature = "engine")]
-pub use update::{Learner, LearnerError, UpdateSettings};
+pub use settings::UpdateSettings;
+#[cfg(feature = "engine")]
+pub use update::{Learner, LearnerError};

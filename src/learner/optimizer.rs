@@ -56,9 +56,14 @@ impl Optimizer {
 pub struct Accumulated(GradientsAccumulator<Policy>);
 
 impl Accumulated {
-    /// Adds the gradients of one backward pass.
-    pub fn add(&mut self, policy: &Policy, gradients: Gradients) {
-        self.0.accumulate(policy, GradientsParams::from_grads(gradients, policy));
+    /// The gradients of one backward pass, by parameter.
+    pub fn gradients(policy: &Policy, gradients: Gradients) -> GradientsParams {
+        GradientsParams::from_grads(gradients, policy)
+    }
+
+    /// Adds gradients of the same parameters.
+    pub fn add(&mut self, policy: &Policy, gradients: GradientsParams) {
+        self.0.accumulate(policy, gradients);
     }
 }
 

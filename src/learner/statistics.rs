@@ -12,7 +12,7 @@ pub struct UpdateStatistics {
     pub entropy: f64,
     /// k3 estimate of KL(old policy, current policy), nats.
     pub approximate_kl: f64,
-    /// k3 estimate of KL to the reference (the warm start), nats; 0 when beta is 0.
+    /// Estimate of KL to the reference (the warm start) by the chosen estimator, nats; 0 where KL is no term of the loss.
     pub reference_kl: f64,
     /// Mean of the probability ratio.
     pub ratio_mean: f64,
@@ -21,10 +21,24 @@ pub struct UpdateStatistics {
     pub ratio_deviation: f64,
     /// Share of tokens whose ratio was clipped.
     pub clip_fraction: f64,
+    /// Share of tokens whose loss the dual clip bounded.
+    pub dual_clip_fraction: f64,
     /// L2 norm of the gradient before clipping, mean over updates.
     pub gradient_norm: f64,
     /// Tokens that were trained.
     pub trained_tokens: usize,
     /// Updates made.
     pub updates: usize,
+    /// How the critic fits, where there is one.
+    pub critic: Option<CriticStatistics>,
+}
+
+/// How a critic fits the returns of a step.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct CriticStatistics {
+    /// Mean loss over its passes.
+    pub loss: f64,
+    /// Before fitting: `1 - Var(return - value) / Var(return)`. 1 is perfect, 0 no better than a constant; below 0 worse.
+    pub explained_variance: f64,
 }

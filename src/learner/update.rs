@@ -1,69 +1,16 @@
 //! The policy-gradient update of one training step.
 
 use burn::module::Module;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, TensorData};
 
 use super::batch::micro_batches;
+use super::loss::{Counts, MicroBatch, SUMS, log_probs, micro_loss};
 use super::optimizer::{Accumulated, training_device};
-use super::{Optimizer, OptimizerSettings, TokenBatch, TrainingExample, UpdateStatistics};
-use crate::config::{ExperimentConfig, LearningRateSchedule};
-use crate::objective::{ClipBounds, KlEstimator, clipped_ratio_loss, entropy, kl_estimate, masked_mean, masked_sum};
-use crate::policy::{Policy, log_distribution, taken_log_probs};
+use super::{Optimizer, TokenBatch, TrainingExample, UpdateSettings, UpdateStatistics};
+use crate::objective::row_weights;
+use crate::parallel;
+use crate::policy::Policy;
 use crate::readback::{ReadError, read};
-
-/// What an update needs to know.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UpdateSettings {
-    pub optimizer: OptimizerSettings,
-    pub learning_rate: f64,
-    pub schedule: LearningRateSchedule,
-    /// Training steps over which the schedule runs.
-    pub iterations: usize,
-    pub clip: ClipBounds,
-    /// Weight of the k3 estimate of KL to the reference.
-    pub beta: f64,
-    /// Weight of the entropy bonus.
-    pub entropy_coefficient: f64,
-    pub temperature: f64,
-    /// Passes over the batch, one optimizer step each.
-    pub inner_epochs: usize,
-    /// Parts over which gradients are accumulated; the gradient does not depend on it.
-    pub micro_batches: usize,
-}
-
-impl UpdateSettings {
-    /// The settings of an experiment.
-    pub fn of(config: &ExperimentConfig) -> Self {
-        UpdateSettings {
-            optimizer: OptimizerSettings {
-                beta1: config.adam_beta1,
-                beta2: config.adam_beta2,
-                epsilon: 1e-8,
-                max_grad_norm: config.max_grad_norm,
-            },
-            learning_rate: config.learning_rate,
-            schedule: config.learning_rate_schedule,
-            iterations: config.iterations,
-            clip: ClipBounds { low: config.epsilon, high: config.epsilon_high },
-            beta: config.beta,
-            entropy_coefficient: config.entropy_coefficient,
-            temperature: config.temperature,
-            inner_epochs: config.inner_epochs,
-            micro_batches: config.micro_batches,
-        }
-    }
-
-    /// The learning rate of a training step: constant, or falling to 0 over the run, in a line or along half a cosine.
-    pub fn learning_rate_at(&self, iteration: usize) -> f64 {
-        let progress = (iteration as f64 / self.iterations.max(1) as f64).min(1.0);
-        self.learning_rate
-            * match self.schedule {
-                LearningRateSchedule::Constant => 1.0,
-                LearningRateSchedule::Linear => 1.0 - progress,
-                LearningRateSchedule::Cosine => 0.5 * (1.0 + (std::f64::consts::PI * progress).cos()),
-            }
-    }
-}
 
 /// Why an update failed. The weights are those before it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -75,7 +22,7 @@ pub enum LearnerError {
     NonFinite(&'static str),
 }
 
-/// The policy being trained, its optimizer, and the reference that KL is measured to.
+/// The policy being trained, its optimizer, and the reference that KL and preferences are measured to.
 pub struct Learner {
     policy: Policy,
     reference: Policy,
@@ -85,9 +32,6 @@ pub struct Learner {
     settings: UpdateSettings,
     device: Device,
 }
-
-/// Sums over trained tokens that a micro-batch reports, in this order, as one vector.
-const SUMS: usize = 8;
 
 impl Learner {
     /// Starts from a policy, which is also the reference.
@@ -115,27 +59,37 @@ impl Learner {
         &self.settings
     }
 
-    /// Updates the policy on one batch: `inner_epochs` optimizer steps. Nothing is read back until the end, then once.
+    /// Updates the policy on one batch: `inner_epochs` optimizer steps. Nothing is read back until the end, then once. Where
+    /// preferences are trained, examples come in pairs, the preferred one first. Without examples nothing changes.
     ///
     /// # Errors
     /// When the device fails, or loss or gradient are not finite; the policy and the optimizer are then as before.
     pub async fn update(&mut self, examples: &[TrainingExample], iteration: usize) -> Result<UpdateStatistics, LearnerError> {
-        let trained: usize = examples.iter().map(TrainingExample::trained_tokens).sum();
-        let sampled: usize = examples.iter().flat_map(|example| &example.sampled).filter(|&&sampled| sampled).count();
+        if examples.is_empty() {
+            return Ok(UpdateStatistics::default());
+        }
+        let counts = Counts {
+            trained: examples.iter().map(TrainingExample::trained_tokens).sum(),
+            sampled: examples.iter().flat_map(|example| &example.sampled).filter(|&&sampled| sampled).count(),
+            pairs: examples.len() / 2,
+        };
         let before = (self.policy.clone(), self.optimizer.clone());
         let learning_rate = self.settings.learning_rate_at(iteration);
-        let micro: Vec<TokenBatch> = micro_batches(examples, self.settings.micro_batches)
-            .iter()
-            .map(|examples| TokenBatch::new(examples, &self.device))
-            .collect();
-        let old: Vec<Tensor<2>> = micro.iter().map(|batch| self.old_log_probs(batch)).collect();
+        let micro = self.micro_batches(examples);
         let mut report = Vec::new();
         for _ in 0..self.settings.inner_epochs {
+            let policy = self.policy.valid();
+            let workers = parallel::workers(&self.device);
+            // Every job differentiates its own copy of the policy: copies share no graph, so that none waits for another.
+            let results = parallel::map(workers, micro.iter().collect(), |batch: &MicroBatch| {
+                let policy = policy.clone().train();
+                let part = micro_loss(&policy, batch, counts, &self.settings);
+                (Accumulated::gradients(&policy, part.loss.backward()), part.sums, part.deviation)
+            });
             let mut gradients = Accumulated::default();
             let mut sums: Option<(Tensor<1>, Tensor<1>)> = None;
-            for (batch, old) in micro.iter().zip(&old) {
-                let (loss, part, deviation) = self.loss(batch, old.clone(), trained, sampled);
-                gradients.add(&self.policy, loss.backward());
+            for (gradient, part, deviation) in results {
+                gradients.add(&self.policy, gradient);
                 sums = Some(match sums {
                     None => (part, deviation),
                     Some((sum, largest)) => (sum + part, largest.max_pair(deviation)),
@@ -146,11 +100,8 @@ impl Learner {
             self.policy = policy;
             report.push(Tensor::cat(vec![sums, deviation, norm], 0));
         }
-        if report.is_empty() {
-            return Ok(UpdateStatistics::default());
-        }
         let statistics = match read(Tensor::cat(report, 0)).await {
-            Ok(values) => statistics(&values, trained, sampled, self.settings.beta, self.settings.entropy_coefficient),
+            Ok(values) => statistics(&values, counts, &self.settings),
             Err(error) => Err(error.into()),
         };
         match &statistics {
@@ -160,82 +111,83 @@ impl Learner {
         statistics
     }
 
-    /// Log-probabilities of the policy before the update, `[B, T]`: those of the rollout where a token was sampled, else (tool
-    /// tokens, trained when the loss mask is off) those of a forward pass.
-    fn old_log_probs(&self, batch: &TokenBatch) -> Tensor<2> {
-        let missing = batch.loss_mask.clone().bool_and(batch.sampled.clone().bool_not());
-        let known = batch.old_log_probs.clone();
-        if !batch.trains_tool_tokens {
-            return known;
-        }
-        let computed = self.log_probs(&self.policy.valid(), batch).1;
-        known.mask_where(missing, Tensor::from_inner(computed))
+    /// Cuts the batch into micro-batches on the device; the longest come first, so that cores finish together.
+    fn micro_batches(&self, examples: &[TrainingExample]) -> Vec<MicroBatch> {
+        let trained: Vec<usize> = examples.iter().map(TrainingExample::trained_tokens).collect();
+        let groups: Vec<usize> = examples.iter().map(|example| example.group).collect();
+        let weights = row_weights(self.settings.objective.aggregation, &trained, &groups);
+        let unit = if self.settings.objective.preference.is_some() { 2 } else { 1 };
+        let mut parts = micro_batches(examples, self.settings.micro_batches, unit);
+        parts.reverse();
+        let policy = self.policy.valid();
+        let needs_reference = self.settings.objective.kl.is_some() || self.settings.objective.preference.is_some();
+        parallel::map(parallel::workers(&self.device), parts, |rows: Vec<usize>| {
+            let part: Vec<&TrainingExample> = rows.iter().map(|&row| &examples[row]).collect();
+            let tokens = TokenBatch::new(&part, &self.device);
+            let weights: Vec<f32> = rows.iter().map(|&row| weights[row] as f32).collect();
+            let weights = Tensor::from_data(TensorData::new(weights, [rows.len()]), &self.device);
+            let constant = |policy: &Policy| {
+                let (_, taken) = log_probs(policy, &tokens, self.settings.temperature);
+                Tensor::from_inner(taken)
+            };
+            // Tool tokens, trained when the loss mask is off, were not sampled: theirs come from a forward pass.
+            let old = if tokens.trains_tool_tokens {
+                let missing = tokens.loss_mask.clone().bool_and(tokens.sampled.clone().bool_not());
+                tokens.old_log_probs.clone().mask_where(missing, constant(&policy))
+            } else {
+                tokens.old_log_probs.clone()
+            };
+            let reference = needs_reference.then(|| constant(&self.reference));
+            MicroBatch { weights, old, reference, tokens }
+        })
     }
 
-    /// Log-probabilities over the vocabulary `[B, T, V]` and of the targets `[B, T]`.
-    fn log_probs(&self, policy: &Policy, batch: &TokenBatch) -> (Tensor<3>, Tensor<2>) {
-        let tracked = policy.device().is_autodiff();
-        let plain = |tensor: Tensor<3>| if tracked { tensor } else { tensor.without_autodiff() };
-        let inputs = if tracked { batch.inputs.clone() } else { batch.inputs.clone().without_autodiff() };
-        let targets = if tracked { batch.targets.clone() } else { batch.targets.clone().without_autodiff() };
-        let illegal = batch.illegal.clone().map(plain);
-        let all = log_distribution(policy.forward(inputs), self.settings.temperature, illegal);
-        let taken = taken_log_probs(all.clone(), targets);
-        (all, taken)
-    }
-
-    /// The loss of a micro-batch as its share of the whole batch's mean, `[1]`; the sums of [`statistics`] without gradients;
-    /// and the largest distance of a ratio from 1.
-    fn loss(&self, batch: &TokenBatch, old: Tensor<2>, trained: usize, sampled: usize) -> (Tensor<1>, Tensor<1>, Tensor<1>) {
-        let (all, taken) = self.log_probs(&self.policy, batch);
-        let mask = batch.loss_mask.clone();
-        let part = clipped_ratio_loss(taken.clone(), old, batch.advantages.clone(), mask.clone(), self.settings.clip);
-        let entropy = entropy(all);
-        let mut loss = masked_mean(part.loss.clone(), mask.clone(), trained);
-        if self.settings.entropy_coefficient != 0.0 {
-            let mean = masked_mean(entropy.clone(), batch.sampled.clone(), sampled);
-            loss = loss - mean.mul_scalar(self.settings.entropy_coefficient);
-        }
-        let reference_kl = (self.settings.beta != 0.0).then(|| {
-            let reference = Tensor::from_inner(self.log_probs(&self.reference, batch).1);
-            let difference = (taken - reference).mask_fill(mask.clone().bool_not(), 0.0);
-            kl_estimate(difference, KlEstimator::K3)
+    /// `log p_old - log p_ref` of the sampled tokens of each example: what a KL cost in the reward is made of. 0 where nothing
+    /// was sampled. One read.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub async fn reference_log_ratios(&self, examples: &[TrainingExample]) -> Result<Vec<Vec<f64>>, LearnerError> {
+        let parts = micro_batches(examples, self.settings.micro_batches, 1);
+        let flat = parallel::map(parallel::workers(&self.device), parts.clone(), |rows: Vec<usize>| {
+            let part: Vec<&TrainingExample> = rows.iter().map(|&row| &examples[row]).collect();
+            let tokens = TokenBatch::new(&part, &self.device);
+            let reference = log_probs(&self.reference, &tokens, self.settings.temperature).1;
+            let sampled = tokens.sampled.clone().without_autodiff();
+            let ratio = tokens.old_log_probs.clone().without_autodiff() - reference;
+            let ratio = ratio.mask_fill(sampled.bool_not(), 0.0);
+            let [rows, length] = ratio.dims();
+            (length, ratio.reshape([rows * length]))
         });
-        if let Some(kl) = &reference_kl {
-            loss = loss + masked_mean(kl.clone(), mask.clone(), trained).mul_scalar(self.settings.beta);
+        let (lengths, flat): (Vec<usize>, Vec<Tensor<1>>) = flat.into_iter().unzip();
+        let mut all: Vec<Vec<f64>> = examples.iter().map(|example| vec![0.0; example.tokens.len()]).collect();
+        if flat.is_empty() {
+            return Ok(all);
         }
-        // k3 of KL(old || current), from samples of the old policy: exp(log_ratio) - 1 - log_ratio.
-        let drift = kl_estimate(part.log_ratio.clone().neg(), KlEstimator::K3);
-        let zero = || Tensor::zeros([1], &self.device);
-        let sums: [Tensor<1>; SUMS - 2] = [
-            masked_sum(part.loss, mask.clone()),
-            masked_sum(entropy, batch.sampled.clone()),
-            masked_sum(drift, mask.clone()),
-            reference_kl.map_or_else(zero, |kl| masked_sum(kl, mask.clone())),
-            masked_sum(part.ratio.clone(), mask.clone()),
-            masked_sum(part.clipped, mask),
-        ];
-        let deviation = part.ratio.sub_scalar(1.0).abs().max().inner();
-        (loss, Tensor::cat(sums.to_vec(), 0).inner(), deviation)
+        let values = read(Tensor::cat(flat, 0)).await?;
+        let mut rest = values.as_slice();
+        for (rows, length) in parts.iter().zip(lengths) {
+            for &row in rows {
+                let (own, tail) = rest.split_at(length.min(rest.len()));
+                rest = tail;
+                // Entry t of the padded row belongs to token t + 1.
+                all[row].iter_mut().skip(1).zip(own).for_each(|(entry, &value)| *entry = f64::from(value));
+            }
+        }
+        Ok(all)
     }
 }
 
 /// Averages what the optimizer steps reported.
-fn statistics(
-    values: &[f32],
-    trained: usize,
-    sampled: usize,
-    beta: f64,
-    entropy_coefficient: f64,
-) -> Result<UpdateStatistics, LearnerError> {
-    let steps = values.len() / SUMS;
-    let mean = |index: usize, over: usize| {
-        let sum: f64 = values.chunks_exact(SUMS).map(|step| f64::from(step[index])).sum();
-        sum / (steps * over.max(1)) as f64
-    };
-    let (policy_loss, entropy, reference_kl) = (mean(0, trained), mean(1, sampled), mean(3, trained));
-    let loss = policy_loss + beta * reference_kl - entropy_coefficient * entropy;
-    let gradient_norm = mean(7, 1);
+fn statistics(values: &[f32], counts: Counts, settings: &UpdateSettings) -> Result<UpdateStatistics, LearnerError> {
+    let width = SUMS + 2;
+    let steps = values.len() / width;
+    let sum = |index: usize| values.chunks_exact(width).map(|step| f64::from(step[index])).sum::<f64>();
+    let mean = |index: usize, over: usize| sum(index) / (steps * over.max(1)) as f64;
+    let (policy_loss, reference_kl, entropy) = (mean(0, 1), mean(1, 1), mean(2, counts.sampled));
+    let beta = settings.objective.kl.map_or(0.0, |kl| kl.beta);
+    let loss = policy_loss + beta * reference_kl - settings.objective.entropy_coefficient * entropy;
+    let gradient_norm = mean(SUMS + 1, 1);
     match (loss.is_finite(), gradient_norm.is_finite()) {
         (false, _) => return Err(LearnerError::NonFinite("the loss")),
         (_, false) => return Err(LearnerError::NonFinite("the gradient")),
@@ -245,13 +197,15 @@ fn statistics(
         loss,
         policy_loss,
         entropy,
-        approximate_kl: mean(2, trained),
+        approximate_kl: mean(3, counts.trained),
         reference_kl,
-        ratio_mean: mean(4, trained),
-        ratio_deviation: values.chunks_exact(SUMS).map(|step| f64::from(step[6])).fold(0.0, f64::max),
-        clip_fraction: mean(5, trained),
+        ratio_mean: mean(4, counts.trained),
+        ratio_deviation: values.chunks_exact(width).map(|step| f64::from(step[SUMS])).fold(0.0, f64::max),
+        clip_fraction: mean(5, counts.trained),
+        dual_clip_fraction: mean(6, counts.trained),
         gradient_norm,
-        trained_tokens: trained,
+        trained_tokens: counts.trained,
         updates: steps,
+        critic: None,
     })
 }

@@ -1,5 +1,6 @@
 //! One report per training step. It describes the policy as it was *before* the update of that step.
 
+use crate::environment::Facts;
 use crate::learner::UpdateStatistics;
 use crate::rollout::{End, Trajectory};
 
@@ -9,11 +10,12 @@ use crate::rollout::{End, Trajectory};
 pub struct Report {
     /// Training steps before this one: the first is 0.
     pub iteration: usize,
-    /// Share of training episodes with the right answer, sampled at the training temperature.
+    /// Mean success of the training episodes (see [`Trajectory::success`]; with one answer per episode, the share that was
+    /// right), sampled at the training temperature.
     pub train_success: f64,
-    /// Share of held-out episodes with the right answer, at the same temperature; the questions are the same in every step.
+    /// The same of the held-out episodes, at the same temperature; the questions are the same in every step.
     pub held_out_success: f64,
-    /// How many held-out episodes that share is over (its standard error is `sqrt(p (1 - p) / n)`).
+    /// How many held-out episodes that mean is over (where each is right or wrong, its standard error is `sqrt(p (1 - p) / n)`).
     pub held_out_episodes: usize,
     /// Mean discounted return of the training episodes.
     pub mean_return: f64,
@@ -27,6 +29,18 @@ pub struct Report {
     pub truncated: f64,
     /// Share of turns that were malformed.
     pub malformed: f64,
+    /// Calls per training episode that the task judges to be steps towards the solution.
+    #[serde(default)]
+    pub right_steps: f64,
+    /// Calls per training episode that the episode had made before.
+    #[serde(default)]
+    pub repeated_calls: f64,
+    /// Calls per training episode that gave an error.
+    #[serde(default)]
+    pub error_results: f64,
+    /// Pages per training episode that were reached for the first time, the goal included.
+    #[serde(default)]
+    pub new_pages: f64,
     /// Share of groups in which all returns were equal, so that nothing could be learned from them.
     pub no_signal_groups: f64,
     /// The update.
@@ -46,7 +60,7 @@ pub struct Report {
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
 pub struct TypeStatistics {
     pub episodes: usize,
-    /// Share with the right answer; `null` without episodes.
+    /// Mean success; `null` without episodes.
     pub success: Option<f64>,
     /// Well-formed tool calls per episode; `null` without episodes.
     pub calls: Option<f64>,
@@ -60,19 +74,20 @@ pub fn summarise_episodes(
     returns: &[f64],
     question_types: usize,
 ) -> Report {
+    let mean = |values: &mut dyn Iterator<Item = f64>, of: usize| if of == 0 { 0.0 } else { values.sum::<f64>() / of as f64 };
     let share = |count: usize, of: usize| if of == 0 { 0.0 } else { count as f64 / of as f64 };
-    let success = |episodes: &[Trajectory]| share(episodes.iter().filter(|e| e.success()).count(), episodes.len());
+    let success = |episodes: &[Trajectory]| mean(&mut episodes.iter().map(Trajectory::success), episodes.len());
     let turns: usize = training.iter().map(|e| e.turns.len()).sum();
-    let malformed = training.iter().flat_map(|e| &e.turns).filter(|turn| turn.facts.malformed).count();
+    let facts = |fact: fn(&Facts) -> bool| training.iter().flat_map(|e| &e.turns).filter(|turn| fact(&turn.facts)).count();
+    let per_episode = |fact: fn(&Facts) -> bool| share(facts(fact), training.len());
     let by_type = (0..question_types)
         .map(|kind| {
             let of_type: Vec<&Trajectory> = training.iter().filter(|e| e.question_type == kind).collect();
-            let mean = |sum: usize| (!of_type.is_empty()).then(|| share(sum, of_type.len()));
-            TypeStatistics {
-                episodes: of_type.len(),
-                success: mean(of_type.iter().filter(|e| e.success()).count()),
-                calls: mean(of_type.iter().map(|e| e.calls()).sum()),
-            }
+            let episodes = of_type.len();
+            let success = mean(&mut of_type.iter().map(|e| e.success()), episodes);
+            let calls = mean(&mut of_type.iter().map(|e| e.calls() as f64), episodes);
+            let known = |value: f64| (episodes > 0).then_some(value);
+            TypeStatistics { episodes, success: known(success), calls: known(calls) }
         })
         .collect();
     Report {
@@ -85,7 +100,11 @@ pub fn summarise_episodes(
         by_type,
         turns: share(turns, training.len()),
         truncated: share(training.iter().filter(|e| e.end != End::Terminated).count(), training.len()),
-        malformed: share(malformed, turns),
+        malformed: share(facts(|facts| facts.malformed), turns),
+        right_steps: per_episode(|facts| facts.step_right),
+        repeated_calls: per_episode(|facts| facts.repeated_call),
+        error_results: per_episode(|facts| facts.error_result),
+        new_pages: per_episode(|facts| facts.new_page),
         no_signal_groups: 0.0,
         update: UpdateStatistics::default(),
         tokens: training.iter().map(|e| e.tokens.len()).sum(),
@@ -121,6 +140,26 @@ mod tests {
         let third = 1.0 / 3.0;
         let expected = [type_of(1, Some(1.0), Some(0.0)), type_of(0, None, None), type_of(3, Some(third), Some(1.0))];
         assert_eq!(report.by_type, expected);
+    }
+
+    #[test]
+    fn facts_are_counted_per_episode_and_success_is_the_share_of_judged_turns_that_were_right() {
+        let decision = |right| Facts { judged: true, answer_right: right, step_right: right, ..call() };
+        let onward = Facts { new_page: true, step_right: true, ..call() };
+        let again = Facts { repeated_call: true, ..Facts::failed_call() };
+        let training = [
+            trajectory(0, &[decision(true), Facts { lucky: true, ..call() }, decision(false), decision(true)]),
+            trajectory(0, &[onward, again, again, Facts { judged: true, answer_right: true, ..onward }]),
+            trajectory(0, &[onward, malformed()]),
+            trajectory(0, &[answer(false)]),
+        ];
+        let success = training.each_ref().map(Trajectory::success);
+        assert_eq!(success, [2.0 / 3.0, 1.0, 0.0, 0.0]);
+        let report = summarise_episodes(0, &training, &training[..2], &[], 1);
+        assert!((report.train_success - 5.0 / 12.0).abs() < 1e-12 && (report.held_out_success - 5.0 / 6.0).abs() < 1e-12);
+        assert_eq!(report.by_type[0].success, Some(report.train_success));
+        let figures = [report.right_steps, report.new_pages, report.error_results, report.repeated_calls];
+        assert_eq!(figures, [1.25, 0.75, 0.5, 0.5]);
     }
 
     #[test]

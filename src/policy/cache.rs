@@ -54,7 +54,7 @@ impl Cache {
         self.filled += slots;
     }
 
-    /// Keeps the given rows, in that order.
+    /// Keeps the given rows, in that order; a row may be given more than once.
     pub fn keep_rows(&mut self, rows: &[usize]) {
         let Some(first) = self.keys.first() else { return };
         let index = rows.iter().map(|&row| row as i32).collect::<Vec<_>>();

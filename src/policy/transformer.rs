@@ -111,6 +111,13 @@ struct Block {
 }
 
 impl Policy {
+    /// The same network with another head: `outputs` numbers per position, zero at first. With one output it is a critic.
+    pub fn with_outputs(self, outputs: usize) -> Policy {
+        let device = self.device();
+        let head = LinearConfig::new(self.d_model(), outputs).with_bias(false).with_initializer(Initializer::Zeros).init(&device);
+        Policy { head, ..self }
+    }
+
     /// Width of the residual stream, d.
     pub fn d_model(&self) -> usize {
         self.tokens.weight.lazy_shape()[1]

@@ -3,11 +3,17 @@
 //! [`Trajectory`] is plain data and builds without the tensor library; the batched sampler is behind the feature `engine`.
 
 mod demonstrations;
+mod episode;
 mod trajectory;
 pub use demonstrations::demonstrate;
+pub use episode::{Episode, Prefix, replay, tool_draws};
 pub use trajectory::{End, GroupInfo, Trajectory, Turn};
 
 #[cfg(feature = "engine")]
+mod automaton;
+#[cfg(feature = "engine")]
+mod row;
+#[cfg(feature = "engine")]
 mod sampler;
 #[cfg(feature = "engine")]
-pub use sampler::{Episode, RolloutError, Sampling, roll_out};
+pub use sampler::{RolloutError, Sampling, roll_out};

@@ -2,30 +2,19 @@
 //!
 //! All rows decode the same number of tokens on the device, then one read brings the turn's tokens and log-probabilities to the
 //! host, the environments answer, and the answers are fed in one block. A row that ends its action early keeps sampling until
-//! the turn is over; what it samples then is hidden from its later tokens and never kept. Finished rows leave the batch.
+//! the turn is over; what it samples then is hidden from its later tokens and never kept. Finished rows leave the batch. Rows
+//! that start from the same tokens share the work on them.
 
-use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use super::{End, Trajectory, Turn};
+use super::automaton::Automaton;
+use super::row::Row;
+use super::{Episode, Trajectory};
 use crate::config::ExperimentConfig;
-use crate::environment::{Environment, Grammar};
+use crate::parallel;
 use crate::policy::{Cache, Policy, Visible, cumulating, log_distribution, sample};
 use crate::readback::{ReadError, read};
-use crate::seed::Draws;
-use crate::vocabulary::{EOT, PAD, SIZE, Token, TokenSet};
-
-/// An episode about to be rolled out.
-pub struct Episode {
-    pub group: usize,
-    pub member: usize,
-    /// Just reset.
-    pub environment: Box<dyn Environment>,
-    pub prompt: Vec<Token>,
-    /// Draws for sampled tokens; the position is the token's index in the trajectory.
-    pub sampling: Draws,
-    /// Draws for tools; every turn starts at its own position.
-    pub tool: Draws,
-}
+use crate::vocabulary::{PAD, SIZE, Token};
 
 /// How episodes are sampled and when they are cut.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,36 +54,47 @@ pub enum RolloutError {
     NonFinite,
 }
 
-/// Tool draws of one turn start this far from those of the turn before.
-const TOOL_POSITIONS_PER_TURN: u32 = 256;
+/// Rows that one thread plays together: small enough that a few cores share a step evenly, large enough that the work per
+/// operation outweighs its overhead. The same on every machine, so that results are too.
+const SHARD: usize = 64;
 
 /// Plays all episodes to their end. The result is in the order of `episodes`.
 ///
 /// # Errors
 /// When the device fails or a log-probability is not finite.
 pub async fn roll_out(policy: &Policy, episodes: Vec<Episode>, sampling: &Sampling) -> Result<Vec<Trajectory>, RolloutError> {
+    let workers = parallel::workers(&policy.device());
+    if !parallel::cuts(&policy.device()) || episodes.len() <= SHARD {
+        return play(policy, episodes, sampling).await;
+    }
+    let mut rest = episodes.into_iter();
+    let shards = std::iter::from_fn(|| Some(rest.by_ref().take(SHARD).collect::<Vec<_>>()).filter(|shard| !shard.is_empty()));
+    let played = parallel::map(workers, shards.collect(), |shard| parallel::wait(play(policy, shard, sampling)));
+    Ok(played.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// Plays episodes as one batch.
+async fn play(policy: &Policy, episodes: Vec<Episode>, sampling: &Sampling) -> Result<Vec<Trajectory>, RolloutError> {
     let device = policy.device().without_autodiff();
     let mut finished: Vec<Option<Trajectory>> = episodes.iter().map(|_| None).collect();
     let mut rows: Vec<Row> = episodes.into_iter().enumerate().map(|(index, episode)| Row::new(index, episode)).collect();
-    if rows.is_empty() {
-        return Ok(Vec::new());
-    }
     let automaton = match (sampling.legal_token_mask, rows.first()) {
         (true, Some(row)) => Some(Automaton::new(row.environment.grammar(), &device)),
         _ => None,
     };
     let ones = cumulating(SIZE, &device);
-    let head = policy.d_model() / policy.heads();
-    let mut cache = Cache::new(policy.layers(), rows.len(), policy.heads(), head, &device);
+    let mut begun: Option<Cache> = None;
 
-    for turn in 0..sampling.turn_limit {
-        let logits = feed_pending(policy, &mut rows, &mut cache, &device);
+    while !rows.is_empty() {
+        let (logits, mut cache) = match begun.take() {
+            Some(mut cache) => (feed_pending(policy, &mut rows, &mut cache, &device), cache),
+            None => begin(policy, &mut rows, &device),
+        };
         let packed = decode_turn(policy, &rows, logits, &mut cache, sampling, automaton.as_ref(), &ones, &device);
         let values = read(packed).await?; // [B * 2 turn_tokens]
-        let last = turn + 1 == sampling.turn_limit;
         for (row, values) in rows.iter_mut().zip(values.chunks_exact(2 * sampling.turn_tokens)) {
             let (tokens, log_probs) = values.split_at(sampling.turn_tokens);
-            row.take_action(tokens, log_probs, sampling, automaton.as_ref().map(|a| &a.grammar), last)?;
+            row.take_action(tokens, log_probs, sampling, automaton.as_ref().map(|a| &a.grammar))?;
         }
         let active: Vec<usize> = (0..rows.len()).filter(|&index| rows[index].end.is_none()).collect();
         if active.len() < rows.len() {
@@ -104,37 +104,83 @@ pub async fn roll_out(policy: &Policy, episodes: Vec<Episode>, sampling: &Sampli
                 finished[index] = Some(row.into_trajectory());
             }
         }
-        if rows.is_empty() {
-            break;
-        }
+        begun = Some(cache);
     }
     Ok(finished.into_iter().flatten().collect())
 }
 
-/// Feeds each row's pending tokens as one block, padded on the left, and gives the logits `[B, V]` after them.
-fn feed_pending(policy: &Policy, rows: &mut [Row], cache: &mut Cache, device: &Device) -> Tensor<2> {
-    let width = rows.iter().map(|row| row.pending.len()).max().unwrap_or(0);
-    let (mut tokens, mut positions, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-    for row in rows.iter() {
-        let padding = width - row.pending.len();
-        let first = row.tokens.len() - row.pending.len();
-        tokens.extend(std::iter::repeat_n(i32::from(PAD), padding).chain(row.pending.iter().map(|&token| i32::from(token))));
-        positions.extend(std::iter::repeat_n(0, padding).chain((first..row.tokens.len()).map(|position| position as i32)));
-        counts.push(std::iter::repeat_n(false, padding).chain(row.pending.iter().map(|_| true)).collect::<Vec<_>>());
+/// Feeds what each row starts from, every distinct start once. Gives the logits `[B, V]` after it and the cache.
+fn begin(policy: &Policy, rows: &mut [Row], device: &Device) -> (Tensor<2>, Cache) {
+    let mut starts: Vec<Vec<Token>> = Vec::new();
+    let mut known = std::collections::HashMap::new();
+    let start_of: Vec<usize> = rows
+        .iter()
+        .map(|row| {
+            *known.entry(row.pending.clone()).or_insert_with(|| {
+                starts.push(row.pending.clone());
+                starts.len() - 1
+            })
+        })
+        .collect();
+    let head = policy.d_model() / policy.heads();
+    let mut cache = Cache::new(policy.layers(), starts.len(), policy.heads(), head, device);
+    let blocks: Vec<Block> = starts.iter().map(|tokens| Block { tokens, first: 0, seen: &[] }).collect();
+    let (logits, counts) = feed(policy, &blocks, &mut cache, device);
+    for (row, &start) in rows.iter_mut().zip(&start_of) {
+        row.seen.extend(&counts[start]);
+        row.pending.clear();
     }
-    let visible = {
-        let old: Vec<&[bool]> = rows.iter().map(|row| row.seen.as_slice()).collect();
-        let new: Vec<&[bool]> = counts.iter().map(Vec::as_slice).collect();
-        Visible::new(&old, &new)
-    };
+    if starts.len() == rows.len() {
+        return (logits, cache);
+    }
+    cache.keep_rows(&start_of);
+    let index: Vec<i32> = start_of.iter().map(|&start| start as i32).collect();
+    (logits.select(0, Tensor::<1, Int>::from_data(TensorData::new(index, [rows.len()]), device)), cache)
+}
+
+/// Feeds each row's pending tokens as one block and gives the logits `[B, V]` after them.
+fn feed_pending(policy: &Policy, rows: &mut [Row], cache: &mut Cache, device: &Device) -> Tensor<2> {
+    let blocks: Vec<Block> = rows
+        .iter()
+        .map(|row| Block { tokens: &row.pending, first: row.tokens.len() - row.pending.len(), seen: &row.seen })
+        .collect();
+    let (logits, counts) = feed(policy, &blocks, cache, device);
     for (row, counts) in rows.iter_mut().zip(counts) {
         row.seen.extend(counts);
         row.pending.clear();
     }
-    let shape = [rows.len(), width];
+    logits
+}
+
+/// Tokens of one row that go to the policy together.
+struct Block<'a> {
+    tokens: &'a [Token],
+    /// Position of the first of them.
+    first: usize,
+    /// Which cache slots the row may see.
+    seen: &'a [bool],
+}
+
+/// Feeds blocks, padded on the left to the longest. Gives the logits `[B, V]` after them, and which of the new slots count.
+fn feed(policy: &Policy, blocks: &[Block], cache: &mut Cache, device: &Device) -> (Tensor<2>, Vec<Vec<bool>>) {
+    let width = blocks.iter().map(|block| block.tokens.len()).max().unwrap_or(0);
+    let (mut tokens, mut positions, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+    for block in blocks.iter() {
+        let (padding, length) = (width - block.tokens.len(), block.tokens.len());
+        tokens.extend(std::iter::repeat_n(i32::from(PAD), padding).chain(block.tokens.iter().map(|&token| i32::from(token))));
+        let places = (block.first..block.first + length).map(|position| position as i32);
+        positions.extend(std::iter::repeat_n(0, padding).chain(places));
+        counts.push((0..width).map(|slot| slot >= padding).collect::<Vec<_>>());
+    }
+    let visible = {
+        let old: Vec<&[bool]> = blocks.iter().map(|block| block.seen).collect();
+        let new: Vec<&[bool]> = counts.iter().map(Vec::as_slice).collect();
+        Visible::new(&old, &new)
+    };
+    let shape = [blocks.len(), width];
     let tokens = Tensor::from_data(TensorData::new(tokens, shape), device);
     let positions = Tensor::from_data(TensorData::new(positions, shape), device);
-    policy.extend(tokens, positions, &visible, cache)
+    (policy.extend(tokens, positions, &visible, cache), counts)
 }
 
 /// Samples `turn_tokens` tokens for every row without reading anything back. Gives tokens and log-probabilities packed as one
@@ -173,153 +219,4 @@ fn decode_turn(
     }
     let tokens: Tensor<2> = Tensor::<2, Int>::cat(tokens, 1).float(); // [B, n]
     Tensor::cat(vec![tokens, Tensor::cat(log_probs, 1)], 1).reshape([-1])
-}
-
-/// One episode in progress.
-struct Row {
-    /// Place in the result.
-    index: usize,
-    group: usize,
-    member: usize,
-    environment: Box<dyn Environment>,
-    sampling: Draws,
-    tool: Draws,
-    tokens: Vec<Token>,
-    prompt_length: usize,
-    loss_mask: Vec<bool>,
-    log_probs: Vec<f32>,
-    legal: Vec<TokenSet>,
-    turns: Vec<Turn>,
-    end: Option<End>,
-    /// The last tokens of `tokens`, not yet fed to the policy.
-    pending: Vec<Token>,
-    /// For each cache slot whether its token belongs to this row.
-    seen: Vec<bool>,
-}
-
-impl Row {
-    fn new(index: usize, episode: Episode) -> Self {
-        let length = episode.prompt.len();
-        Row {
-            index,
-            group: episode.group,
-            member: episode.member,
-            environment: episode.environment,
-            sampling: episode.sampling,
-            tool: episode.tool,
-            prompt_length: length,
-            loss_mask: vec![false; length],
-            log_probs: vec![0.0; length],
-            legal: Vec::new(),
-            turns: Vec::new(),
-            end: None,
-            pending: episode.prompt.clone(),
-            tokens: episode.prompt,
-            seen: Vec::new(),
-        }
-    }
-
-    /// The slots this row sees when `step` tokens of the current turn have been fed.
-    fn seen_with(&self, step: usize) -> Vec<bool> {
-        self.seen.iter().copied().chain(std::iter::repeat_n(true, step)).collect()
-    }
-
-    /// Keeps the sampled tokens up to `<eot>` (or the budget), lets the environment answer, and queues its answer.
-    fn take_action(
-        &mut self,
-        tokens: &[f32],
-        log_probs: &[f32],
-        sampling: &Sampling,
-        grammar: Option<&Grammar>,
-        last: bool,
-    ) -> Result<(), RolloutError> {
-        let budget = sampling.turn_tokens.min(sampling.context_length.saturating_sub(self.tokens.len()));
-        let sampled: Vec<Token> = tokens.iter().map(|&token| token as Token).collect();
-        let length = sampled[..budget].iter().position(|&token| token == EOT).map_or(budget, |eot| eot + 1);
-        let action = &sampled[..length];
-        if log_probs[..length].iter().any(|value| !value.is_finite()) {
-            return Err(RolloutError::NonFinite);
-        }
-        let start = self.tokens.len();
-        self.tokens.extend(action);
-        self.loss_mask.resize(self.tokens.len(), true);
-        self.log_probs.extend(&log_probs[..length]);
-        if let Some(grammar) = grammar {
-            self.legal.resize(start, TokenSet::ALL);
-            self.legal.extend(grammar.along(action));
-        }
-        let tool = self.tool.from(self.turns.len() as u32 * TOOL_POSITIONS_PER_TURN);
-        let step = self.environment.step(action, tool);
-        let action_end = self.tokens.len();
-        let observation = step.observation.as_ref().map(|observation| self.environment.format_observation(observation));
-        // Of the action all but the budget's last token has been fed: that one waits with the observation.
-        let fed = length.min(sampling.turn_tokens - 1);
-        self.seen.extend((0..sampling.turn_tokens - 1).map(|slot| slot < fed));
-        match observation {
-            _ if step.done => self.end = Some(End::Terminated),
-            _ if last => self.end = Some(End::TurnLimit),
-            Some(observation) if action_end + observation.len() < sampling.context_length => {
-                self.pending.extend(action[fed..].iter().chain(&observation));
-                self.tokens.extend(&observation);
-                self.loss_mask.resize(self.tokens.len(), false);
-                self.log_probs.resize(self.tokens.len(), 0.0);
-            }
-            _ => self.end = Some(End::ContextEnd),
-        }
-        self.turns.push(Turn { start, action_end, end: self.tokens.len(), facts: step.facts });
-        Ok(())
-    }
-
-    fn into_trajectory(mut self) -> Trajectory {
-        if !self.legal.is_empty() {
-            self.legal.resize(self.tokens.len(), TokenSet::ALL);
-        }
-        Trajectory {
-            group: self.group,
-            member: self.member,
-            question_type: self.environment.question_type(),
-            tokens: self.tokens,
-            prompt_length: self.prompt_length,
-            loss_mask: self.loss_mask,
-            log_probs: self.log_probs,
-            turns: self.turns,
-            end: self.end.unwrap_or(End::TurnLimit),
-            legal: self.legal,
-        }
-    }
-}
-
-/// The environment's grammar as tensors, so that a whole turn can be sampled under it without the host.
-struct Automaton {
-    grammar: Grammar,
-    /// `[states, V]`, 1 for forbidden tokens.
-    illegal: Tensor<2>,
-    /// `[states * V]`, the next state.
-    next: Tensor<1, Int>,
-}
-
-impl Automaton {
-    fn new(grammar: Grammar, device: &Device) -> Self {
-        let states = grammar.legal.len();
-        let forbidden = |legal: &TokenSet| (0..SIZE as Token).map(|token| !legal.contains(token)).collect::<Vec<bool>>();
-        let illegal: Vec<bool> = grammar.legal.iter().flat_map(forbidden).collect();
-        let next: Vec<i32> = grammar.next.iter().flatten().map(|&state| i32::from(state)).collect();
-        Automaton {
-            illegal: Tensor::<2, Bool>::from_data(TensorData::new(illegal, [states, SIZE]), device).float(),
-            next: Tensor::from_data(TensorData::new(next, [states * SIZE]), device),
-            grammar,
-        }
-    }
-
-    fn start(&self, batch: usize, device: &Device) -> Tensor<1, Int> {
-        Tensor::zeros([batch], device)
-    }
-
-    fn illegal(&self, state: &Tensor<1, Int>) -> Tensor<2> {
-        self.illegal.clone().select(0, state.clone())
-    }
-
-    fn advance(&self, state: Tensor<1, Int>, tokens: Tensor<1, Int>) -> Tensor<1, Int> {
-        self.next.clone().select(0, state.mul_scalar(SIZE as i64) + tokens)
-    }
 }

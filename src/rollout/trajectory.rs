@@ -69,9 +69,11 @@ pub struct GroupInfo {
 }
 
 impl Trajectory {
-    /// Whether the answer was given and right.
-    pub fn success(&self) -> bool {
-        self.turns.iter().any(|turn| turn.facts.answer_right)
+    /// The success of the episode, 0 to 1: the share of its judged turns that were right. Where the one judged turn is the answer
+    /// or the goal, that is 1 or 0; an episode that was cut before any judged turn has 0.
+    pub fn success(&self) -> f64 {
+        let count = |fact: fn(&Facts) -> bool| self.turns.iter().filter(|turn| fact(&turn.facts)).count();
+        count(|facts| facts.answer_right) as f64 / count(|facts| facts.judged).max(1) as f64
     }
 
     /// How many tokens the policy sampled.

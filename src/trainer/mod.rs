@@ -1,27 +1,36 @@
 //! The driver: READ FIRST. One training step is the four phases of [`Trainer::train_step`], in order.
 
+mod episodes;
+mod reroll;
 mod run;
+mod true_credit;
+mod values;
 mod warm_start;
 
+pub use episodes::GroupStart;
+pub use reroll::Boundaries;
 pub use run::{PhaseResult, Run, frozen};
+pub use true_credit::TrueCreditRun;
 pub use warm_start::{WarmStartError, imitation, initial_policy, shipped_policy};
 
 use web_time::Instant;
 
-use crate::config::ExperimentConfig;
-use crate::credit::{self, CreditMap};
+use crate::config::{CreditMethod, ExperimentConfig, KlPlacement, NoSignalGroups, PolicyLoss, Truncated};
+use crate::credit::{self, CreditMap, Evidence};
 use crate::environment;
-use crate::learner::{Learner, LearnerError, TrainingExample, UpdateSettings};
+use crate::learner::{Critic, CriticSettings, Learner, LearnerError, TrainingExample, UpdateSettings};
 use crate::metrics::{Report, summarise_episodes};
 use crate::policy::Policy;
 use crate::reward::{self, RewardTable};
-use crate::rollout::{Episode, GroupInfo, RolloutError, Sampling, Trajectory, roll_out};
-use crate::seed::{Purpose, RootSeed};
+use crate::rollout::{End, Episode, GroupInfo, RolloutError, Sampling, Trajectory, roll_out};
+use episodes::held_out_episodes;
 
 /// A run in progress.
 pub struct Trainer {
     config: ExperimentConfig,
     learner: Learner,
+    /// Where the credit method needs one.
+    critic: Option<Critic>,
     question_types: usize,
     iteration: usize,
 }
@@ -48,19 +57,29 @@ impl TrainError {
 
 /// The episodes of a training step, just sampled.
 pub struct Rollout {
+    pub iteration: usize,
     pub groups: Vec<GroupInfo>,
+    /// Where each group started.
+    pub starts: Vec<GroupStart>,
     /// Sorted by group, then member.
     pub training: Vec<Trajectory>,
     pub held_out: Vec<Trajectory>,
     seconds: f64,
 }
 
+/// Credit, and the values of states that it was made from where the method needs some (`[trajectory][turn]`).
+pub struct Credit {
+    pub map: CreditMap,
+    pub values: Option<Vec<Vec<f64>>>,
+}
+
 impl Trainer {
     /// A run that starts from `policy`, which is also the reference for KL.
     pub fn new(config: ExperimentConfig, policy: &Policy) -> Self {
         let learner = Learner::new(policy, UpdateSettings::of(&config));
+        let critic = (config.credit_method == CreditMethod::Gae).then(|| Critic::new(policy, CriticSettings::of(&config)));
         let question_types = environment::declaration(&config).question_types.len();
-        Trainer { config, learner, question_types, iteration: 0 }
+        Trainer { config, learner, critic, question_types, iteration: 0 }
     }
 
     /// Training steps done.
@@ -82,24 +101,26 @@ impl Trainer {
     ///
     /// # Errors
     /// When the device fails or something is not a finite number; the weights are then those before the step.
-    pub async fn train_step(&mut self) -> Result<(Rollout, RewardTable, CreditMap, Report), TrainError> {
+    pub async fn train_step(&mut self) -> Result<(Rollout, RewardTable, Credit, Report), TrainError> {
         let rollout = self.sample().await?;
-        let rewards = self.score(&rollout);
-        let credit = self.credit(&rollout, &rewards);
+        let rewards = self.score(&rollout).await?;
+        let credit = self.credit(&rollout, &rewards).await?;
         let report = self.update(&rollout, &credit).await?;
         Ok((rollout, rewards, credit, report))
     }
 
     /// Phase 1: the policy plays `groups` questions `num_generations` times each, and the held-out questions once each, all in
-    /// one batch.
+    /// one batch. Where the settings ask for it, groups without signal are replaced.
     ///
     /// # Errors
     /// When the device fails or a log-probability is not finite; the update that made it so is then taken back.
     pub async fn sample(&mut self) -> Result<Rollout, TrainError> {
         let start = Instant::now();
-        let (groups, mut episodes) = self.training_episodes();
+        let starts: Vec<GroupStart> =
+            (0..self.config.groups).map(|group| GroupStart::new(&self.config, self.iteration, group as u32)).collect();
+        let mut episodes = self.training_episodes(starts.iter().enumerate());
         let count = episodes.len();
-        episodes.extend(self.held_out_episodes(self.config.held_out));
+        episodes.extend(held_out_episodes(&self.config, self.config.held_out));
         let mut training = match roll_out(&self.policy(), episodes, &Sampling::of(&self.config)).await {
             Err(error @ RolloutError::NonFinite) => {
                 self.learner.undo();
@@ -108,34 +129,55 @@ impl Trainer {
             result => result?,
         };
         let held_out = training.split_off(count);
-        Ok(Rollout { groups, training, held_out, seconds: start.elapsed().as_secs_f64() })
+        let groups = Vec::new();
+        let mut rollout = Rollout { iteration: self.iteration, groups, starts, training, held_out, seconds: 0.0 };
+        if self.config.no_signal_groups == NoSignalGroups::Resample {
+            self.resample(&mut rollout).await?;
+        }
+        rollout.groups = rollout.starts.iter().map(GroupStart::info).collect();
+        rollout.seconds = start.elapsed().as_secs_f64();
+        Ok(rollout)
     }
 
-    /// Phase 2: facts get their worth.
-    pub fn score(&self, rollout: &Rollout) -> RewardTable {
-        reward::score(&rollout.training, &reward::weighted_terms(&self.config))
+    /// Phase 2: facts get their worth. Where KL acts in the reward, every turn pays for its distance from the reference.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub async fn score(&self, rollout: &Rollout) -> Result<RewardTable, TrainError> {
+        let mut rewards = reward::score(&rollout.training, &reward::weighted_terms(&self.config));
+        if self.config.beta != 0.0 && self.config.kl_placement == KlPlacement::Reward {
+            let examples: Vec<_> = rollout.training.iter().map(TrainingExample::demonstration).collect();
+            let ratios = self.learner.reference_log_ratios(&examples).await?;
+            rewards.charge_kl(&rollout.training, &ratios, self.config.beta);
+        }
+        Ok(rewards)
     }
 
-    /// Phase 3: rewards become one advantage per turn.
-    pub fn credit(&self, rollout: &Rollout, rewards: &RewardTable) -> CreditMap {
-        let groups: Vec<usize> = rollout.training.iter().map(|trajectory| trajectory.group).collect();
-        credit::assign(&groups, &rewards.totals(), &self.config)
+    /// Phase 3: rewards become one advantage per turn. Methods that compare with the value of a state ask the critic, or measure
+    /// it by playing on from every turn.
+    ///
+    /// # Errors
+    /// When the device fails or something is not a finite number.
+    pub async fn credit(&self, rollout: &Rollout, rewards: &RewardTable) -> Result<Credit, TrainError> {
+        let values = self.values(rollout).await?;
+        let evidence = Evidence::of(&rollout.training, rewards, values.clone());
+        Ok(Credit { map: credit::assign(&evidence, &self.config), values })
     }
 
-    /// Phase 4: the policy changes. Counts the step as done.
+    /// Phase 4: the policy changes (and the critic, where there is one). Counts the step as done.
     ///
     /// # Errors
     /// When the device fails or something is not a finite number; the weights are then those before the step.
-    pub async fn update(&mut self, rollout: &Rollout, credit: &CreditMap) -> Result<Report, TrainError> {
+    pub async fn update(&mut self, rollout: &Rollout, credit: &Credit) -> Result<Report, TrainError> {
         let start = Instant::now();
-        let example = |(trajectory, advantages): (&Trajectory, &Vec<f64>)| {
-            TrainingExample::new(trajectory, advantages, !self.config.loss_mask)
-        };
-        let examples: Vec<_> = rollout.training.iter().zip(&credit.advantages).map(example).collect();
-        let update = self.learner.update(&examples, self.iteration).await?;
-        let returns: Vec<f64> = credit.returns_to_go.iter().map(|turns| turns.first().copied().unwrap_or(0.0)).collect();
+        let examples = self.examples(rollout, &credit.map);
+        let mut update = self.learner.update(&examples, self.iteration).await?;
+        if let (Some(critic), Some(values)) = (&mut self.critic, &credit.values) {
+            update.critic = Some(critic.fit(&rollout.training, values, &credit.map.returns_to_go).await?);
+        }
+        let returns: Vec<f64> = credit.map.returns_to_go.iter().map(|turns| turns.first().copied().unwrap_or(0.0)).collect();
         let mut report = summarise_episodes(self.iteration, &rollout.training, &rollout.held_out, &returns, self.question_types);
-        report.no_signal_groups = share(credit.no_signal.iter().filter(|&&flat| flat).count(), credit.no_signal.len());
+        report.no_signal_groups = share(credit.map.no_signal.iter().filter(|&&flat| flat).count(), credit.map.no_signal.len());
         report.update = update;
         report.rollout_seconds = rollout.seconds;
         report.seconds = rollout.seconds + start.elapsed().as_secs_f64();
@@ -150,7 +192,7 @@ impl Trainer {
     /// When the device fails or a log-probability is not finite.
     pub async fn play_held_out(&self, count: usize) -> Result<Vec<Trajectory>, TrainError> {
         let mut played = Vec::with_capacity(count);
-        let mut episodes = self.held_out_episodes(count);
+        let mut episodes = held_out_episodes(&self.config, count);
         loop {
             let part: Vec<Episode> = episodes.by_ref().take(512).collect();
             if part.is_empty() {
@@ -160,47 +202,63 @@ impl Trainer {
         }
     }
 
-    /// The groups of this step: every member of a group has the same question and hidden state, and its own sampling draws.
-    fn training_episodes(&self) -> (Vec<GroupInfo>, Vec<Episode>) {
-        let (root, iteration) = (RootSeed(self.config.seed), self.iteration as u32);
-        let (mut groups, mut episodes) = (Vec::new(), Vec::new());
-        for group in 0..self.config.groups {
-            let mut environment = environment::create(&self.config);
-            let prompt = environment.reset(root.draws(Purpose::Question, iteration, group as u32, 0));
-            groups.push(GroupInfo {
-                prompt: prompt.clone(),
-                question_type: environment.question_type(),
-                hidden_state: environment.hidden_state(),
-            });
-            episodes.extend((0..self.config.num_generations).map(|member| Episode {
-                group,
-                member,
-                environment: environment.boxed_clone(),
-                prompt: prompt.clone(),
-                sampling: root.draws(Purpose::SampleToken, iteration, group as u32, member as u32),
-                tool: root.draws(Purpose::Tool, iteration, group as u32, member as u32),
-            }));
-        }
-        (groups, episodes)
+    /// The episodes of groups, with the index of each.
+    fn training_episodes<'a>(&self, starts: impl Iterator<Item = (usize, &'a GroupStart)>) -> Vec<Episode> {
+        starts.flat_map(|(group, start)| start.episodes(&self.config, self.iteration, group).collect::<Vec<_>>()).collect()
     }
 
-    /// The held-out questions: the same, with the same draws, in every step.
-    fn held_out_episodes(&self, count: usize) -> impl Iterator<Item = Episode> {
-        let root = RootSeed(self.config.seed);
-        (0..count).map(move |index| {
-            let mut environment = environment::create(&self.config);
-            let question = index as u32;
-            Episode {
-                group: index,
-                member: 0,
-                prompt: environment.reset(root.draws(Purpose::HeldOutQuestion, 0, question, 0)),
-                environment,
-                sampling: root.draws(Purpose::HeldOutSampleToken, 0, question, 0),
-                tool: root.draws(Purpose::HeldOutTool, 0, question, 0),
+    /// Dynamic sampling (DAPO, arXiv:2503.14476, section 3.2): groups whose episodes all earned the same make way for other
+    /// questions, a bounded number of times.
+    async fn resample(&self, rollout: &mut Rollout) -> Result<(), TrainError> {
+        for round in 1..=RESAMPLING_ROUNDS {
+            let rewards = reward::score(&rollout.training, &reward::weighted_terms(&self.config));
+            let map = credit::assign(
+                &Evidence::of(&rollout.training, &rewards, None),
+                &ExperimentConfig { credit_method: CreditMethod::Grpo, ..self.config.clone() },
+            );
+            let flat: Vec<usize> = (0..rollout.starts.len()).filter(|&group| map.no_signal[group]).collect();
+            if flat.is_empty() {
+                break;
             }
-        })
+            for &group in &flat {
+                let place = (round * self.config.groups + group) as u32;
+                rollout.starts[group] = GroupStart::new(&self.config, self.iteration, place);
+            }
+            let episodes = self.training_episodes(flat.iter().map(|&group| (group, &rollout.starts[group])));
+            let played = roll_out(&self.policy(), episodes, &Sampling::of(&self.config)).await?;
+            let size = self.config.num_generations;
+            for (&group, episodes) in flat.iter().zip(played.chunks(size)) {
+                rollout.training[group * size..(group + 1) * size].clone_from_slice(episodes);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is trained on: the episodes that the settings leave in, or the best and the worst of each group.
+    fn examples(&self, rollout: &Rollout, credit: &CreditMap) -> Vec<TrainingExample> {
+        let example =
+            |index: usize| TrainingExample::new(&rollout.training[index], &credit.advantages[index], !self.config.loss_mask);
+        let kept = |index: usize| {
+            let trajectory = &rollout.training[index];
+            let cut = self.config.truncated == Truncated::Mask && trajectory.end != End::Terminated;
+            let flat = self.config.no_signal_groups != NoSignalGroups::Keep && credit.no_signal[trajectory.group];
+            !cut && !flat
+        };
+        let indices = (0..rollout.training.len()).filter(|&index| kept(index));
+        if self.config.policy_loss == PolicyLoss::Dpo {
+            let trajectories: Vec<usize> = indices.collect();
+            let groups: Vec<usize> = trajectories.iter().map(|&index| rollout.training[index].group).collect();
+            let returns: Vec<f64> =
+                trajectories.iter().map(|&index| credit.returns_to_go[index].first().copied().unwrap_or(0.0)).collect();
+            let pairs = credit::best_and_worst(&groups, &returns).into_iter();
+            return pairs.flat_map(|(best, worst)| [example(trajectories[best]), example(trajectories[worst])]).collect();
+        }
+        indices.map(example).collect()
     }
 }
+
+/// How often flat groups are replaced at most.
+const RESAMPLING_ROUNDS: usize = 3;
 
 fn share(count: usize, of: usize) -> f64 {
     if of == 0 { 0.0 } else { count as f64 / of as f64 }

@@ -1,26 +1,36 @@
 //! A run that can stand still after every phase.
 
+use std::rc::Rc;
+
 use crate::config::ExperimentConfig;
-use crate::credit::CreditMap;
 use crate::policy::Policy;
 use crate::reward::RewardTable;
-use crate::rollout::Trajectory;
-use crate::trainer::{Rollout, TrainError, Trainer};
+use crate::trainer::{Credit, Rollout, TrainError, Trainer};
 use crate::web::protocol::{Batch, Phase};
 
-use super::Report;
+use super::{Report, TrueCreditRun};
 
 /// A trainer and what the phases of the current step have produced so far.
 pub struct Run {
     trainer: Trainer,
     pending: Pending,
+    /// The last episodes that were credited, and the policy that played them.
+    last: Option<Played>,
+}
+
+/// Episodes with the policy that played them.
+struct Played {
+    rollout: Rc<Rollout>,
+    rewards: Rc<RewardTable>,
+    values: Option<Vec<Vec<f64>>>,
+    policy: Policy,
 }
 
 enum Pending {
     Nothing,
-    Sampled(Rollout),
-    Scored(Rollout, RewardTable),
-    Credited(Rollout, CreditMap),
+    Sampled(Rc<Rollout>),
+    Scored(Rc<Rollout>, Rc<RewardTable>),
+    Credited(Rc<Rollout>, Credit),
 }
 
 /// What one phase gave.
@@ -38,7 +48,7 @@ pub struct PhaseResult {
 impl Run {
     /// A run that has not begun.
     pub fn new(config: ExperimentConfig, policy: &Policy) -> Self {
-        Run { trainer: Trainer::new(config, policy), pending: Pending::Nothing }
+        Run { trainer: Trainer::new(config, policy), pending: Pending::Nothing, last: None }
     }
 
     /// The trainer.
@@ -71,17 +81,19 @@ impl Run {
         self.pending = match std::mem::replace(&mut self.pending, Pending::Nothing) {
             Pending::Nothing => {
                 let rollout = self.trainer.sample().await?;
-                batch = Some(frozen(iteration, &rollout, None, None));
-                Pending::Sampled(rollout)
+                batch = Some(frozen(&rollout, None, None));
+                Pending::Sampled(Rc::new(rollout))
             }
             Pending::Sampled(rollout) => {
-                let rewards = self.trainer.score(&rollout);
-                batch = Some(frozen(iteration, &rollout, Some(&rewards), None));
-                Pending::Scored(rollout, rewards)
+                let rewards = self.trainer.score(&rollout).await?;
+                batch = Some(frozen(&rollout, Some(&rewards), None));
+                Pending::Scored(rollout, Rc::new(rewards))
             }
             Pending::Scored(rollout, rewards) => {
-                let credit = self.trainer.credit(&rollout, &rewards);
-                batch = Some(frozen(iteration, &rollout, Some(&rewards), Some(&credit)));
+                let credit = self.trainer.credit(&rollout, &rewards).await?;
+                batch = Some(frozen(&rollout, Some(&rewards), Some(&credit)));
+                let (values, policy) = (credit.values.clone(), self.trainer.policy());
+                self.last = Some(Played { rollout: rollout.clone(), rewards, values, policy });
                 Pending::Credited(rollout, credit)
             }
             Pending::Credited(rollout, credit) => {
@@ -91,10 +103,27 @@ impl Run {
         };
         Ok(PhaseResult { iteration, done, next: self.next(), batch, report })
     }
+
+    /// The step of the last episodes that were credited.
+    pub fn last_iteration(&self) -> Option<usize> {
+        self.last.as_ref().map(|played| played.rollout.iteration)
+    }
+
+    /// A measurement of the true credit of the last episodes that were credited; `None` before there are any.
+    pub fn true_credit(&self) -> Option<TrueCreditRun> {
+        let Played { rollout, rewards, values, policy } = self.last.as_ref()?;
+        Some(TrueCreditRun::new(self.trainer.config(), policy, rollout, rewards, values.clone()))
+    }
 }
 
 /// The episodes as the page keeps them.
-pub fn frozen(iteration: usize, rollout: &Rollout, rewards: Option<&RewardTable>, credit: Option<&CreditMap>) -> Batch {
-    let trajectories: Vec<Trajectory> = rollout.training.clone();
-    Batch { iteration, groups: rollout.groups.clone(), trajectories, rewards: rewards.cloned(), credit: credit.cloned() }
+pub fn frozen(rollout: &Rollout, rewards: Option<&RewardTable>, credit: Option<&Credit>) -> Batch {
+    Batch {
+        iteration: rollout.iteration,
+        groups: rollout.groups.clone(),
+        trajectories: rollout.training.clone(),
+        rewards: rewards.cloned(),
+        credit: credit.map(|credit| credit.map.clone()),
+        values: credit.and_then(|credit| credit.values.clone()),
+    }
 }

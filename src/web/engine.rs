@@ -8,13 +8,13 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
 use super::adapter::browser_adapter;
-use super::protocol::{Command, Event, Phase, Stage, StopReason, WarmStartReport, WarmStartSource};
+use super::protocol::{Command, Event, MeasuredCredit, Phase, Stage, StopReason, WarmStartReport, WarmStartSource};
 use super::{from_js, to_js};
 use crate::config::{self, ExperimentConfig, WarmStart};
 use crate::device::{Chosen, DeviceChoice, choose};
 use crate::environment::REGISTRY;
 use crate::policy::Policy;
-use crate::trainer::{Run, TrainError, imitation, initial_policy, shipped_policy};
+use crate::trainer::{Run, TrainError, TrueCreditRun, imitation, initial_policy, shipped_policy};
 use burn::module::Module;
 
 /// A training engine. One lives in the worker; it holds at most one run.
@@ -23,6 +23,8 @@ pub struct Engine {
     emit: Function,
     warm_start: Function,
     run: Rc<RefCell<Option<Run>>>,
+    /// The measurement of true credit begun last, with the iteration of its episodes.
+    measurement: RefCell<Option<(usize, TrueCreditRun)>>,
     /// The device is opened once for each choice.
     device: RefCell<Option<(DeviceChoice, Chosen)>>,
     pause: Rc<Cell<bool>>,
@@ -36,7 +38,15 @@ impl Engine {
     #[wasm_bindgen(constructor)]
     pub fn new(emit: Function, warm_start: Function) -> Engine {
         console_error_panic_hook::set_once();
-        Engine { emit, warm_start, run: Rc::default(), device: RefCell::new(None), pause: Rc::default(), busy: Cell::new(false) }
+        Engine {
+            emit,
+            warm_start,
+            run: Rc::default(),
+            measurement: RefCell::default(),
+            device: RefCell::new(None),
+            pause: Rc::default(),
+            busy: Cell::new(false),
+        }
     }
 
     /// Carries out a `Command`. The promise of `train` resolves when the run stands still; `pause` may come meanwhile.
@@ -54,6 +64,7 @@ impl Engine {
                 let result = match command {
                     Command::Configure { config, device } => self.configure(config, device).await,
                     Command::Train => self.train().await,
+                    Command::MeasureCredit { rolls } => self.measure_credit(rolls).await,
                     _ => self.step().await,
                 };
                 self.busy.set(false);
@@ -64,6 +75,7 @@ impl Engine {
 
     async fn configure(&self, config: ExperimentConfig, choice: DeviceChoice) -> Result<(), JsValue> {
         self.run.borrow_mut().take();
+        self.measurement.borrow_mut().take();
         // The page has checked its settings; nothing out of bounds gets this far, whoever sends it.
         let config = config::check(&config, REGISTRY).config;
         let known = self.device.borrow_mut().take().filter(|(chosen, _)| *chosen == choice);
@@ -152,6 +164,39 @@ impl Engine {
         self.rest(run, reason)
     }
 
+    async fn measure_credit(&self, rolls: usize) -> Result<(), JsValue> {
+        let begun = self.run.borrow().as_ref().and_then(|run| Some((run.last_iteration()?, run.trainer().iteration())));
+        let Some((iteration, done)) = begun else {
+            return Err(JsValue::from_str("there are no credited episodes yet"));
+        };
+        let known = self.measurement.borrow_mut().take().filter(|(of, _)| *of == iteration);
+        let fresh = || Some((iteration, self.run.borrow().as_ref()?.true_credit()?));
+        let Some((iteration, mut measurement)) = known.or_else(fresh) else {
+            return Err(JsValue::from_str("there are no credited episodes yet"));
+        };
+        let rolls = rolls.clamp(1, MOST_ROLLS);
+        let mut reason = StopReason::Paused;
+        while measurement.rolls() < rolls && !self.pause.replace(false) {
+            let more = ROLLS_AT_ONCE.min(rolls - measurement.rolls());
+            match measurement.advance(more).await {
+                Ok(()) => {}
+                Err(error) => match stop_reason(&error) {
+                    Some(stop) => {
+                        reason = stop;
+                        break;
+                    }
+                    None => return Err(words(error)),
+                },
+            }
+            let credit = measurement.measured();
+            let accuracy = measurement.accuracy(&credit);
+            self.send(&Event::TrueCredit { wanted: rolls, measured: MeasuredCredit { iteration, credit, accuracy } })?;
+            yield_to_events().await?;
+        }
+        *self.measurement.borrow_mut() = Some((iteration, measurement));
+        self.send(&Event::Stopped { reason, iteration: done })
+    }
+
     /// One phase. `Err` inside is a stop, not a failure of the engine.
     async fn advance(&self, run: &mut Run, without_batch: bool) -> Result<Result<(), StopReason>, JsValue> {
         match run.advance().await {
@@ -186,6 +231,12 @@ impl Engine {
         Ok(())
     }
 }
+
+/// Most continuations of each state.
+const MOST_ROLLS: usize = 1024;
+
+/// Continuations of each state between two answers to the page.
+const ROLLS_AT_ONCE: usize = 4;
 
 fn stop_reason(error: &TrainError) -> Option<StopReason> {
     error.non_finite().map(|quantity| StopReason::NonFinite { quantity })

@@ -2,11 +2,11 @@
 
 use wasm_bindgen::prelude::*;
 
-use super::protocol::{ReadConfig, Recredit};
+use super::protocol::{Batch, ReadConfig, Recredit};
 use super::{from_js, to_js};
-use crate::config::{self, ExperimentConfig};
+use crate::config::{self, ExperimentConfig, ReadOutcome};
+use crate::credit::Evidence;
 use crate::environment::REGISTRY;
-use crate::rollout::Trajectory;
 use crate::{credit, reward, vocabulary};
 
 /// A `Description` of all settings.
@@ -36,45 +36,68 @@ pub fn read_json(text: &str) -> Result<JsValue, JsValue> {
     to_js(&ReadConfig { config: outcome.config, notes: outcome.notes })
 }
 
+/// A configuration that the page holds, brought into bounds. Never fails on content: a form may hold any number, which need not
+/// fit the field's type.
+fn read(config: &JsValue) -> ReadOutcome {
+    let text = js_sys::JSON::stringify(config).ok().and_then(|text| text.as_string()).unwrap_or_default();
+    config::from_json(&text, REGISTRY)
+}
+
 /// The fragment of the link of an `ExperimentConfig`, without `#`.
 #[wasm_bindgen]
 pub fn to_link(config: JsValue) -> Result<String, JsValue> {
-    Ok(config::to_link(&from_js::<ExperimentConfig>(config)?, REGISTRY))
+    Ok(config::to_link(&read(&config).config, REGISTRY))
 }
 
 /// The JSON form of an `ExperimentConfig`.
 #[wasm_bindgen]
 pub fn to_json(config: JsValue) -> Result<String, JsValue> {
-    Ok(config::to_json(&from_js::<ExperimentConfig>(config)?))
+    Ok(config::to_json(&read(&config).config))
 }
 
 /// The `ExperimentConfig` moved to another environment: values that were the old default become the new one.
 #[wasm_bindgen]
 pub fn with_environment(config: JsValue, name: &str) -> Result<JsValue, JsValue> {
-    to_js(&config::with_environment(&from_js::<ExperimentConfig>(config)?, name, REGISTRY))
+    to_js(&config::with_environment(&read(&config).config, name, REGISTRY))
+}
+
+/// The `ExperimentConfig` with the choices of a published recipe; unchanged for an unknown name.
+#[wasm_bindgen]
+pub fn with_recipe(config: JsValue, name: &str) -> Result<JsValue, JsValue> {
+    let config = from_js::<ExperimentConfig>(config)?;
+    to_js(&config::with_recipe(&config, name, REGISTRY).unwrap_or(config))
+}
+
+/// The name of the recipe whose choices an `ExperimentConfig` has, or `null`.
+#[wasm_bindgen]
+pub fn recipe_of(config: JsValue) -> Result<Option<String>, JsValue> {
+    Ok(config::recipe_of(&from_js::<ExperimentConfig>(config)?, REGISTRY).map(str::to_string))
 }
 
 /// Checks an `ExperimentConfig`; gives a `ReadConfig` with everything in bounds.
 #[wasm_bindgen]
 pub fn check(config: JsValue) -> Result<JsValue, JsValue> {
-    let outcome = config::check(&from_js::<ExperimentConfig>(config)?, REGISTRY);
+    let outcome = read(&config);
     to_js(&ReadConfig { config: outcome.config, notes: outcome.notes })
 }
 
 /// Which settings differ: a list of `Difference`.
 #[wasm_bindgen]
 pub fn differences(a: JsValue, b: JsValue) -> Result<JsValue, JsValue> {
-    to_js(&config::differences(&from_js::<ExperimentConfig>(a)?, &from_js::<ExperimentConfig>(b)?, REGISTRY))
+    to_js(&config::differences(&read(&a).config, &read(&b).config, REGISTRY))
 }
 
-/// Scores and credits frozen trajectories again under other settings; gives a `Recredit`.
+/// Scores and credits the frozen episodes of a `Batch` again under other settings; gives a `Recredit`. Costs of KL and values of
+/// states, which depend on policies and not on settings, are those of the batch.
 #[wasm_bindgen]
-pub fn recredit(config: JsValue, trajectories: JsValue) -> Result<JsValue, JsValue> {
+pub fn recredit(config: JsValue, batch: JsValue) -> Result<JsValue, JsValue> {
     let config: ExperimentConfig = from_js(config)?;
-    let trajectories: Vec<Trajectory> = from_js(trajectories)?;
-    let rewards = reward::score(&trajectories, &reward::weighted_terms(&config));
-    let groups: Vec<usize> = trajectories.iter().map(|trajectory| trajectory.group).collect();
-    let credit = credit::assign(&groups, &rewards.totals(), &config);
+    let batch: Batch = from_js(batch)?;
+    let mut rewards = reward::score(&batch.trajectories, &reward::weighted_terms(&config));
+    if let Some(earlier) = &batch.rewards {
+        rewards.keep_kl(earlier);
+    }
+    let credit = credit::assign(&Evidence::of(&batch.trajectories, &rewards, batch.values), &config);
     to_js(&Recredit { rewards, credit })
 }
 

@@ -4,9 +4,9 @@
 //! current, `UPDATE_TYPES=1 cargo test` rewrites it.
 
 use crate::config::{ExperimentConfig, Note};
-use crate::credit::CreditMap;
+use crate::credit::{CreditMap, TrueCredit};
 use crate::device::{DeviceChoice, DeviceReport};
-use crate::metrics::Report;
+use crate::metrics::{CreditAccuracy, Report};
 use crate::reward::RewardTable;
 use crate::rollout::{GroupInfo, Trajectory};
 
@@ -26,6 +26,10 @@ pub enum Command {
     Pause,
     /// Does one phase.
     Step,
+    /// Measures the true credit of the last episodes that were credited, by playing on from every turn until each state has
+    /// `rolls` continuations; what was measured of the same episodes before counts. Answered by `true_credit` after every few
+    /// continuations, then `stopped`. `pause` ends it early.
+    MeasureCredit { rolls: usize },
 }
 
 /// From the worker to the page.
@@ -48,6 +52,8 @@ pub enum Event {
     /// credit), `score` (rewards) and `credit`; while training without stepping only the one after `credit` is sent.
     /// `report` is present after `update`.
     Phase { iteration: usize, done: Phase, next: Phase, batch: Option<Batch>, report: Option<Report> },
+    /// True credit of the episodes of `iteration`, as far as it has been measured; and how close every method came.
+    TrueCredit { wanted: usize, measured: MeasuredCredit },
     /// The run stands still.
     Stopped { reason: StopReason, iteration: usize },
     /// Something broke; the worker cannot go on and should be replaced.
@@ -122,6 +128,8 @@ pub struct Batch {
     pub trajectories: Vec<Trajectory>,
     pub rewards: Option<RewardTable>,
     pub credit: Option<CreditMap>,
+    /// The values of states that the credit was made from, `[trajectory][turn]`, where its method needs some.
+    pub values: Option<Vec<Vec<f64>>>,
 }
 
 /// Rewards and credit of frozen episodes under some settings.
@@ -150,6 +158,18 @@ pub struct RecordedRun {
     pub reports: Vec<Report>,
     /// Some steps' episodes.
     pub batches: Vec<Batch>,
+    /// Measured credit of some of those, by iteration.
+    #[serde(default)]
+    pub measured: Vec<MeasuredCredit>,
+}
+
+/// True credit of the episodes of one step, and how close every method came to it.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct MeasuredCredit {
+    pub iteration: usize,
+    pub credit: TrueCredit,
+    pub accuracy: CreditAccuracy,
 }
 
 #[cfg(test)]

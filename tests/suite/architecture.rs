@@ -1,12 +1,12 @@
 //! Data flows one way: what a module may import, and what only one module may name. Read from the source text.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The pipeline: a module imports only from modules to its left.
 const PIPELINE: [&str; 9] = ["config", "environment", "policy", "rollout", "reward", "credit", "objective", "learner", "metrics"];
 
 /// Shared basics: every module may import them, they import only each other.
-const BASICS: [&str; 4] = ["seed", "vocabulary", "device", "readback"];
+const BASICS: [&str; 5] = ["seed", "vocabulary", "device", "parallel", "readback"];
 
 /// The driver, the border to the browser and the command line may import everything.
 const FREE: [&str; 3] = ["trainer", "web", "bin"];
@@ -22,7 +22,7 @@ struct Source {
 }
 
 fn sources() -> Vec<Source> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = crate::root().join("src");
     let mut folders = vec![root.clone()];
     let mut files: Vec<PathBuf> = Vec::new();
     while let Some(folder) = folders.pop() {

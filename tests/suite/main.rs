@@ -1,13 +1,26 @@
-//! Checks of the whole crate through its public interface: one binary, one module per subject.
+//! Checks of the whole crate through its public interface: one binary, one module per subject. Without the feature `engine` those
+//! of the plain-data half run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod architecture;
+#[cfg(feature = "engine")]
 mod checkpoint;
+#[cfg(feature = "engine")]
 mod device;
 mod golden;
+#[cfg(feature = "engine")]
 mod learner;
+#[cfg(feature = "engine")]
 mod learning;
+#[cfg(feature = "engine")]
 mod objective;
+#[cfg(feature = "engine")]
 mod rollout;
+#[cfg(feature = "engine")]
 mod support;
+
+/// The root of the repository: where cargo runs the test, since one build folder may serve several checkouts.
+fn root() -> std::path::PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), Into::into)
+}

@@ -2,13 +2,21 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use turnwise::learner::{TokenBatch, TrainingExample};
-use turnwise::objective::{ClipBounds, KlEstimator, clipped_ratio_loss, entropy, kl_estimate, masked_mean, masked_sum};
+use turnwise::objective::{
+    ClipBounds, KlEstimator, PolicyLossSettings, RatioLevel, Surrogate, entropy, kl_estimate, masked_mean, masked_sum,
+    policy_loss, preference_loss,
+};
 use turnwise::policy::{Policy, PolicyConfig, log_distribution, taken_log_probs};
 use turnwise::vocabulary::{ANSWER, CALC, EOT, OBS, OBS_END, PAD, PLUS, SIZE, Token, TokenSet, digit};
 
 use crate::support::{conversation, cpu, fresh, mask, matrix, number, numbers, rows, tiny, weights};
 
-const CLIP: ClipBounds = ClipBounds { low: 0.2, high: 0.2 };
+const CLIP: PolicyLossSettings = clip(0.2, 0.2);
+
+const fn clip(low: f64, high: f64) -> PolicyLossSettings {
+    let surrogate = Surrogate::Clip { bounds: ClipBounds { low, high }, dual: None, ceiling: None };
+    PolicyLossSettings { surrogate, ratio_level: RatioLevel::Token, log_ratio_limit: None }
+}
 
 /// `CALC 2 + 3 EOT OBS 5 OBS_END ANSWER 5 EOT` after a prompt of one token, and which of it the policy sampled.
 fn trace() -> (Vec<Token>, Vec<bool>) {
@@ -38,7 +46,7 @@ fn gradient_by_row(example: &TrainingExample, count: usize) -> Vec<f64> {
     let logits = logits([rows, length, SIZE], &device);
     let taken = taken_log_probs(log_distribution(logits.clone(), 1.0, None), batch.targets);
     let old = taken.clone().detach();
-    let part = clipped_ratio_loss(taken, old, batch.advantages, batch.loss_mask.clone(), CLIP);
+    let part = policy_loss(taken, old, batch.advantages, batch.loss_mask.clone(), &CLIP);
     let gradients = masked_mean(part.loss, batch.loss_mask, count).backward();
     numbers(logits.grad(&gradients).unwrap()).chunks(SIZE).map(|row| row.iter().map(|x| x.abs()).sum()).collect()
 }
@@ -133,8 +141,8 @@ fn log_probabilities_sit_at_their_token() {
     let loss_at = |place: usize| {
         let only: Vec<f64> = (1..tokens.len()).map(|t| if t == place { 1.0 } else { 0.0 }).collect();
         let (taken, old) = (matrix(std::slice::from_ref(&taken), &cpu()), matrix(&[vec![-(SIZE as f64).ln(); 11]], &cpu()));
-        let bounds = ClipBounds { low: 1.0, high: 100.0 };
-        let part = clipped_ratio_loss(taken, old, matrix(&[vec![1.0; 11]], &cpu()), mask(&[only], &cpu()), bounds);
+        let bounds = clip(1.0, 100.0);
+        let part = policy_loss(taken, old, matrix(&[vec![1.0; 11]], &cpu()), mask(&[only], &cpu()), &bounds);
         number(part.loss.sum())
     };
     let plus = tokens.iter().position(|&token| token == PLUS).unwrap();
@@ -192,7 +200,7 @@ fn masked_extremes_do_no_harm() {
     let log_probs = matrix(&[vec![-1.0, -10_000.0, f64::NEG_INFINITY, f64::NAN]], &device).require_grad();
     let old = matrix(&[vec![-1.1, 0.0, 0.0, 0.0]], &device);
     let (ones, only) = (matrix(&[vec![1.0; 4]], &device), mask(&[vec![1.0, 0.0, 0.0, 0.0]], &device));
-    let part = clipped_ratio_loss(log_probs.clone(), old, ones, only.clone(), CLIP);
+    let part = policy_loss(log_probs.clone(), old, ones, only.clone(), &CLIP);
     let loss = masked_sum(part.loss, only);
     assert!((number(loss.clone()) + 0.1f64.exp()).abs() < 1e-6);
     let gradient = numbers(log_probs.grad(&loss.backward()).unwrap());
@@ -223,4 +231,77 @@ fn forbidden_tokens_have_no_probability() {
     let index: Tensor<2, Int> = Tensor::from_data(TensorData::new(vec![2i32], [1, 1]), &cpu());
     let taken = taken_log_probs(Tensor::<3>::zeros([1, 1, 4], &cpu()), index);
     assert_eq!(number(taken), 0.0);
+}
+
+/// The values of formulas at single tokens: ratio, advantage, loss.
+#[test]
+fn losses_of_single_tokens() {
+    let loss = |settings: PolicyLossSettings, ratio: f64, advantage: f64| {
+        let one = |x: f64| matrix(&[vec![x]], &cpu());
+        number(policy_loss(one(ratio.ln()), one(0.0), one(advantage), mask(&[vec![1.0]], &cpu()), &settings).loss)
+    };
+    let close = |got: f64, wanted: f64| assert!((got - wanted).abs() < 1e-5, "{got} is not {wanted}");
+    for (ratio, advantage, wanted) in
+        [(1.5, 1.0, -1.2), (1.5, -1.0, 1.5), (0.5, 1.0, -0.5), (0.5, -1.0, 0.8), (5.0, -1.0, 5.0), (1.25, 1.0, -1.2)]
+    {
+        close(loss(CLIP, ratio, advantage), wanted);
+    }
+    close(loss(clip(0.2, 0.28), 1.25, 1.0), -1.25);
+    let bounds = ClipBounds { low: 0.2, high: 0.2 };
+    let dual = Surrogate::Clip { bounds, dual: Some(3.0), ceiling: None };
+    close(loss(PolicyLossSettings { surrogate: dual, ..CLIP }, 5.0, -1.0), 3.0);
+    close(loss(PolicyLossSettings { surrogate: dual, ..CLIP }, 0.5, 1.0), -0.5);
+}
+
+/// One ratio per trajectory: the geometric mean over its trained tokens.
+#[test]
+fn the_ratio_of_a_trajectory() {
+    let log_ratios: Vec<f64> = [1.2, 0.9, 1.0, 1.5].iter().map(|ratio: &f64| ratio.ln()).collect();
+    let settings = PolicyLossSettings { ratio_level: RatioLevel::Sequence, ..CLIP };
+    let ratio = |only: [f64; 4]| {
+        let (new, zero) = (matrix(&[log_ratios.clone()], &cpu()), matrix(&[vec![0.0; 4]], &cpu()));
+        numbers(policy_loss(new, zero.clone(), zero, mask(&[only.to_vec()], &cpu()), &settings).ratio)
+    };
+    assert!((ratio([1.0; 4])[0] - 1.128_181).abs() < 1e-5);
+    assert!((ratio([1.0, 1.0, 1.0, 0.0])[0] - 1.025_986).abs() < 1e-5);
+}
+
+/// GSPO and its token form have the same value and, with one advantage per trajectory, the same gradient; CISPO keeps the gradient
+/// of tokens that the clip would silence.
+#[test]
+fn gradients_of_the_ratio_s_level_and_of_a_constant_weight() {
+    let device = cpu().autodiff();
+    let gradient = |settings: PolicyLossSettings, advantages: [f64; 3]| {
+        let new = matrix(&[vec![-0.2, -1.0, -0.5]], &device).require_grad();
+        let old = matrix(&[vec![-0.9, -0.9, -0.6]], &device);
+        let part =
+            policy_loss(new.clone(), old, matrix(&[advantages.to_vec()], &device), mask(&[vec![1.0; 3]], &device), &settings);
+        (number(part.loss.clone().sum()), numbers(new.grad(&part.loss.sum().backward()).unwrap()))
+    };
+    let wide = clip(1.0, 10.0);
+    let sequence = gradient(PolicyLossSettings { ratio_level: RatioLevel::Sequence, ..wide }, [1.0; 3]);
+    let token = gradient(PolicyLossSettings { ratio_level: RatioLevel::SequenceToken, ..wide }, [1.0; 3]);
+    assert!((sequence.0 - token.0).abs() < 1e-6);
+    assert!(sequence.1.iter().zip(&token.1).all(|(a, b)| (a - b).abs() < 1e-6), "{sequence:?} {token:?}");
+    let uneven = [1.0, -2.0, 0.0];
+    let apart = gradient(PolicyLossSettings { ratio_level: RatioLevel::Sequence, ..wide }, uneven);
+    let own = gradient(PolicyLossSettings { ratio_level: RatioLevel::SequenceToken, ..wide }, uneven);
+    assert!((apart.0 - own.0).abs() < 1e-6 && (apart.1[2] - own.1[2]).abs() > 1e-3);
+    let silenced = gradient(CLIP, [1.0; 3]).1;
+    let cispo = Surrogate::Cispo { low: 0.0, high: 1.2 };
+    let kept = gradient(PolicyLossSettings { surrogate: cispo, ..CLIP }, [1.0; 3]).1;
+    assert!(silenced[0] == 0.0 && (kept[0] + 1.2).abs() < 1e-5, "{silenced:?} {kept:?}");
+}
+
+/// DPO: equal log-ratios give ln 2; the gradient pushes the preferred up and the rejected down by the same amount.
+#[test]
+fn preferences_push_the_pair_apart() {
+    let device = cpu().autodiff();
+    let vector = |x: f32| Tensor::<1>::from_data(TensorData::new(vec![x], [1]), &device).require_grad();
+    let (preferred, rejected) = (vector(0.3), vector(0.3));
+    let loss = preference_loss(preferred.clone(), rejected.clone(), 0.1).sum();
+    assert!((number(loss.clone()) - 2f64.ln()).abs() < 1e-6);
+    let gradients = loss.backward();
+    let (up, down) = (number(preferred.grad(&gradients).unwrap()), number(rejected.grad(&gradients).unwrap()));
+    assert!((up + 0.05).abs() < 1e-6 && (up + down).abs() < 1e-7, "{up} {down}");
 }

@@ -190,7 +190,7 @@ fn one_turn_works() {
         assert!(episode.end == End::TurnLimit || episode.turns[0].facts.answered);
     }
     assert_eq!(report.turns, 1.0);
-    assert!(credit.advantages.iter().all(|turns| turns.len() == 1));
+    assert!(credit.map.advantages.iter().all(|turns| turns.len() == 1));
 }
 
 /// Reading from the device is awaited once per turn of a rollout and once per update, however many micro-batches and passes.
@@ -205,7 +205,8 @@ fn reads_keep_to_their_budget() {
     let turns = rollout.training.iter().chain(&rollout.held_out).map(|episode| episode.turns.len()).max().unwrap();
     assert_eq!(sampling, turns);
     assert!(turns <= config.turn_limit);
-    let credit = trainer.credit(&rollout, &trainer.score(&rollout));
+    let rewards = block_on(trainer.score(&rollout)).unwrap();
+    let credit = block_on(trainer.credit(&rollout, &rewards)).unwrap();
     block_on(trainer.update(&rollout, &credit)).unwrap();
     assert_eq!(reads() - start - sampling, 1);
 }

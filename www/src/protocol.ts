@@ -1,9 +1,29 @@
 // Generated from src/web/protocol.rs by `UPDATE_TYPES=1 cargo test --no-default-features --lib types`; do not edit.
 
 /**
+ * Agreement of assigned with true credit.
+ */
+export type Accuracy = { turns: number, pearson: Agreement | null, spearman: Agreement | null, sign_agreement: Agreement | null };
+
+/**
+ * From token losses to one loss.
+ */
+export type Aggregation = "token_mean" | "sequence_mean" | "constant" | "group_mean";
+
+/**
+ * An agreement between -1 and 1 (or 0 and 1), with its 95 % interval.
+ */
+export type Agreement = { value: number, interval: [number, number] | null };
+
+/**
  * The episodes of one training step, frozen: they can be credited again without a new rollout.
  */
-export type Batch = { iteration: number, groups: Array<GroupInfo>, trajectories: Array<Trajectory>, rewards: RewardTable | null, credit: CreditMap | null };
+export type Batch = { iteration: number, groups: Array<GroupInfo>, trajectories: Array<Trajectory>, rewards: RewardTable | null, credit: CreditMap | null, values: Array<Array<number>> | null };
+
+/**
+ * For which calls the terms on calls pay: well-formed call, clean result, error result.
+ */
+export type CallPayment = "every" | "distinct" | "capped";
 
 /**
  * One option of a choice.
@@ -13,22 +33,41 @@ export type ChoiceOption = { value: string, label: Text };
 /**
  * From the page to the worker.
  */
-export type Command = { "type": "configure", config: ExperimentConfig, device: DeviceChoice } | { "type": "train" } | { "type": "pause" } | { "type": "step" };
+export type Command = { "type": "configure", config: ExperimentConfig, device: DeviceChoice } | { "type": "train" } | { "type": "pause" } | { "type": "step" } | { "type": "measure_credit", rolls: number };
 
 /**
- * The advantage of every turn and how it came about. All arrays are `[trajectory][turn]`.
+ * Every method's accuracy on the same episodes, and what it rests on.
  */
-export type CreditMap = { rewards: Array<Array<number>>, returns_to_go: Array<Array<number>>, values: Array<Array<number>>, baselines: Array<Array<number>>, scales: Array<Array<number>>, peers: Array<Array<number>>, advantages: Array<Array<number>>, no_signal: Array<boolean> };
+export type CreditAccuracy = { methods: Array<MethodAccuracy>, reliability: number | null, rolls: number, states: number, turns: number };
+
+/**
+ * Which turns of a group count as being in the same state.
+ */
+export type CreditAnchor = "history" | "observation";
+
+/**
+ * The advantage of every turn and how it came about. Arrays are `[trajectory][turn]`.
+ *
+ * `advantage = (sum of weight * (value - baseline) / scale over the parts - whitening.mean) / whitening.scale`, the whitening
+ * only where there is one. `values`, `baselines` and `scales` say the same as one comparison, whitening folded in:
+ * `advantage = (value - baseline) / scale`.
+ */
+export type CreditMap = { rewards: Array<Array<number>>, returns_to_go: Array<Array<number>>, values: Array<Array<number>>, baselines: Array<Array<number>>, scales: Array<Array<number>>, peers: Array<Array<number>>, advantages: Array<Array<number>>, parts: Array<Array<Array<Part>>>, whitening: Whitening | null, no_signal: Array<boolean>, needs_values: boolean };
 
 /**
  * How rewards become advantages.
  */
-export type CreditMethod = "grpo" | "return_to_go";
+export type CreditMethod = "grpo" | "rloo" | "reinforce_pp" | "reinforce_pp_baseline" | "process" | "return_to_go" | "mt_grpo" | "gigpo" | "tree" | "monte_carlo" | "gae";
+
+/**
+ * How a critic fits the returns of a step.
+ */
+export type CriticStatistics = { loss: number, explained_variance: number };
 
 /**
  * All settings, for the page's form.
  */
-export type Description = { sections: Array<SectionDescription>, environment: FieldDescription, title: FieldDescription, title_limit: number, settings: Array<Setting>, environments: Array<EnvironmentDeclaration>, defaults: { [key in string]: ExperimentConfig } };
+export type Description = { sections: Array<SectionDescription>, environment: FieldDescription, title: FieldDescription, title_limit: number, settings: Array<Setting>, recipes: Array<Recipe>, environments: Array<EnvironmentDeclaration>, defaults: { [key in string]: ExperimentConfig } };
 
 /**
  * Which device the person wants.
@@ -68,17 +107,20 @@ export type EnvironmentDeclaration = { name: string, label: Text, help: Text, se
 /**
  * From the worker to the page.
  */
-export type Event = { "type": "loaded" } | { "type": "device", device: DeviceReport } | { "type": "progress", stage: Stage, done: number, total: number } | { "type": "imitation", step: number, loss: number } | { "type": "ready", warm_start: WarmStartReport } | { "type": "phase", iteration: number, done: Phase, next: Phase, batch: Batch | null, report: Report | null } | { "type": "stopped", reason: StopReason, iteration: number } | { "type": "failed", message: string };
+export type Event = { "type": "loaded" } | { "type": "device", device: DeviceReport } | { "type": "progress", stage: Stage, done: number, total: number } | { "type": "imitation", step: number, loss: number } | { "type": "ready", warm_start: WarmStartReport } | { "type": "phase", iteration: number, done: Phase, next: Phase, batch: Batch | null, report: Report | null } | { "type": "true_credit", wanted: number, measured: MeasuredCredit } | { "type": "stopped", reason: StopReason, iteration: number } | { "type": "failed", message: string };
 
 /**
  * Everything that decides what a run does, apart from the device. Two equal configurations give the same episodes.
  */
-export type ExperimentConfig = { title: string, environment: string, seed: number, iterations: number, held_out: number, reward_mode: RewardMode, outcome_weight: number, valid_call_weight: number, format_weight: number, malformed_weight: number, repeated_call_weight: number, turn_weight: number, gamma: number, credit_method: CreditMethod, scale_rewards: ScaleRewards, turn_limit: number, turn_tokens: number, context_length: number, groups: number, num_generations: number, temperature: number, legal_token_mask: boolean, loss_mask: boolean, epsilon: number, epsilon_high: number, beta: number, entropy_coefficient: number, learning_rate: number, learning_rate_schedule: LearningRateSchedule, max_grad_norm: number, inner_epochs: number, micro_batches: number, adam_beta1: number, adam_beta2: number, d_model: number, layers: number, heads: number, warm_start: WarmStart, imitation_steps: number, imitation_batch: number, imitation_learning_rate: number, demonstrations: number, parameters: Parameters };
+export type ExperimentConfig = { title: string, environment: string, seed: number, iterations: number, held_out: number, reward_mode: RewardMode, outcome_weight: number, luck_weight: number, valid_call_weight: number, format_weight: number, malformed_weight: number, repeated_call_weight: number, turn_weight: number, step_right_weight: number, clean_result_weight: number, error_result_weight: number, new_page_weight: number, call_payment: CallPayment, call_cap: number, gamma: number, credit_method: CreditMethod, scale_rewards: ScaleRewards, turn_baseline: TurnBaseline, credit_anchor: CreditAnchor, step_weight: number, turn_coefficient: number, gae_lambda: number, monte_carlo_samples: number, turn_limit: number, turn_tokens: number, context_length: number, groups: number, num_generations: number, temperature: number, legal_token_mask: boolean, loss_mask: boolean, policy_loss: PolicyLoss, ratio_level: RatioLevel, epsilon: number, epsilon_high: number, dual_clip: number, aggregation: Aggregation, beta: number, kl_estimator: KlEstimator, kl_placement: KlPlacement, kl_times_ratio: boolean, truncated: Truncated, no_signal_groups: NoSignalGroups, dpo_beta: number, entropy_coefficient: number, learning_rate: number, learning_rate_schedule: LearningRateSchedule, max_grad_norm: number, inner_epochs: number, micro_batches: number, adam_beta1: number, adam_beta2: number, critic_learning_rate: number, critic_epochs: number, value_clip: number, d_model: number, layers: number, heads: number, warm_start: WarmStart, imitation_steps: number, imitation_batch: number, imitation_learning_rate: number, demonstrations: number, parameters: Parameters };
 
 /**
  * What happened in one turn. Worth is given to facts by `reward`, elsewhere.
+ *
+ * A turn is exactly one of `answered`, `valid_call` and `malformed`, and a valid call has exactly one of `clean_result` and
+ * `error_result`.
  */
-export type Facts = { answered: boolean, answer_right: boolean, format_right: boolean, valid_call: boolean, repeated_call: boolean, malformed: boolean, step_right: boolean };
+export type Facts = { answered: boolean, answer_right: boolean, format_right: boolean, valid_call: boolean, repeated_call: boolean, malformed: boolean, step_right: boolean, judged: boolean, clean_result: boolean, error_result: boolean, new_page: boolean, lucky: boolean };
 
 /**
  * A field that is not in the table of settings.
@@ -96,9 +138,34 @@ export type GroupInfo = { prompt: Array<number>, question_type: number, hidden_s
 export type Kind = { "type": "number", default: number, min: number, max: number, step: number, scale: Scale } | { "type": "integer", default: number, min: number, max: number } | { "type": "integer_choice", default: number, options: Array<number> } | { "type": "switch", default: boolean } | { "type": "choice", default: string, options: Array<ChoiceOption> };
 
 /**
+ * How the KL divergence to the warm start is estimated.
+ */
+export type KlEstimator = "k3" | "k1" | "k2" | "k3_plus";
+
+/**
+ * Where the KL divergence acts.
+ */
+export type KlPlacement = "loss" | "reward";
+
+/**
  * How the learning rate goes over the run.
  */
 export type LearningRateSchedule = "constant" | "linear" | "cosine";
+
+/**
+ * True credit of the episodes of one step, and how close every method came to it.
+ */
+export type MeasuredCredit = { iteration: number, credit: TrueCredit, accuracy: CreditAccuracy };
+
+/**
+ * How close one method came, over the turns of some frozen episodes.
+ */
+export type MethodAccuracy = { method: CreditMethod, all_turns: Accuracy, tool_turns: Accuracy };
+
+/**
+ * What becomes of groups whose episodes all earned the same.
+ */
+export type NoSignalGroups = "keep" | "drop" | "resample";
 
 /**
  * What happened to one bad field.
@@ -116,9 +183,29 @@ export type NoteKind = "clamped" | "refused" | "unknown" | "syntax" | "version" 
 export type Parameters = { [key in string]: Value };
 
 /**
+ * One summand of an advantage: `weight * (value - baseline) / scale`.
+ */
+export type Part = { kind: PartKind, turn: number, weight: number, value: number, baseline: number, scale: number, peers: number };
+
+/**
+ * What a [`Part`] of an advantage compares.
+ */
+export type PartKind = "episode" | "outcome" | "turn_reward" | "process_reward" | "return_to_go" | "state" | "temporal_difference";
+
+/**
  * The four phases of a training step.
  */
 export type Phase = "sample" | "score" | "credit" | "update";
+
+/**
+ * What is made of the probability ratio and the advantage.
+ */
+export type PolicyLoss = "clip" | "cispo" | "sapo" | "gmpo" | "dpo";
+
+/**
+ * What one probability ratio is about.
+ */
+export type RatioLevel = "token" | "sequence" | "sequence_token";
 
 /**
  * A configuration read from a link or file, with what was clamped or refused on the way.
@@ -126,9 +213,14 @@ export type Phase = "sample" | "score" | "credit" | "update";
 export type ReadConfig = { config: ExperimentConfig, notes: Array<Note> };
 
 /**
+ * A published recipe.
+ */
+export type Recipe = { name: string, label: Text, cite: string, help: Text };
+
+/**
  * A run kept in a file, so that the page is never empty.
  */
-export type RecordedRun = { config: ExperimentConfig, made_with: string, reports: Array<Report>, batches: Array<Batch> };
+export type RecordedRun = { config: ExperimentConfig, made_with: string, reports: Array<Report>, batches: Array<Batch>, measured: Array<MeasuredCredit> };
 
 /**
  * Rewards and credit of frozen episodes under some settings.
@@ -138,7 +230,7 @@ export type Recredit = { rewards: RewardTable, credit: CreditMap };
 /**
  * Plain numbers of one training step.
  */
-export type Report = { iteration: number, train_success: number, held_out_success: number, held_out_episodes: number, mean_return: number, calls: number, by_type: Array<TypeStatistics>, turns: number, truncated: number, malformed: number, no_signal_groups: number, update: UpdateStatistics, tokens: number, tokens_per_second: number, seconds: number, rollout_seconds: number };
+export type Report = { iteration: number, train_success: number, held_out_success: number, held_out_episodes: number, mean_return: number, calls: number, by_type: Array<TypeStatistics>, turns: number, truncated: number, malformed: number, right_steps: number, repeated_calls: number, error_results: number, new_pages: number, no_signal_groups: number, update: UpdateStatistics, tokens: number, tokens_per_second: number, seconds: number, rollout_seconds: number };
 
 /**
  * Which reward terms count.
@@ -153,7 +245,7 @@ export type RewardTable = { turns: Array<Array<Array<WeightedTerm>>> };
 /**
  * A named reason for reward.
  */
-export type RewardTerm = "answer_right" | "valid_call" | "format_right" | "malformed" | "repeated_call" | "turn";
+export type RewardTerm = "answer_right" | "luck" | "valid_call" | "format_right" | "malformed" | "repeated_call" | "turn" | "step_right" | "clean_result" | "error_result" | "new_page" | "kl";
 
 /**
  * How a slider maps to a number.
@@ -163,7 +255,7 @@ export type Scale = "linear" | "log";
 /**
  * What advantages are divided by.
  */
-export type ScaleRewards = "group" | "none";
+export type ScaleRewards = "group" | "batch" | "none";
 
 /**
  * Where a setting stands in the form, in the order in which data flows.
@@ -203,9 +295,24 @@ export type Text = { en: string, zh: string };
 export type Trajectory = { group: number, member: number, tokens: Array<number>, prompt_length: number, loss_mask: Array<boolean>, log_probs: Array<number>, turns: Array<Turn>, end: End, question_type: number };
 
 /**
+ * True credit of every turn. `[trajectory][turn]`; nothing where a state has not been re-rolled (often enough).
+ */
+export type TrueCredit = { credits: Array<Array<number | null>>, standard_errors: Array<Array<number | null>>, values: Array<Array<number | null>> };
+
+/**
+ * What becomes of episodes that a limit cut.
+ */
+export type Truncated = "failure" | "mask";
+
+/**
  * One turn: `tokens[start..action_end]` is the action, `tokens[action_end..end]` the observation after it.
  */
 export type Turn = { start: number, action_end: number, end: number, facts: Facts };
+
+/**
+ * What a return-to-go is compared with.
+ */
+export type TurnBaseline = "turn_index" | "pooled";
 
 /**
  * How one type of question went.
@@ -215,7 +322,7 @@ export type TypeStatistics = { episodes: number, success: number | null, calls: 
 /**
  * Diagnostics of the update, averaged over the trained tokens of the step's updates unless stated.
  */
-export type UpdateStatistics = { loss: number, policy_loss: number, entropy: number, approximate_kl: number, reference_kl: number, ratio_mean: number, ratio_deviation: number, clip_fraction: number, gradient_norm: number, trained_tokens: number, updates: number };
+export type UpdateStatistics = { loss: number, policy_loss: number, entropy: number, approximate_kl: number, reference_kl: number, ratio_mean: number, ratio_deviation: number, clip_fraction: number, dual_clip_fraction: number, gradient_norm: number, trained_tokens: number, updates: number, critic: CriticStatistics | null };
 
 /**
  * The value of one setting. Whole numbers are numbers too: the declaration knows which is meant.
@@ -238,3 +345,8 @@ export type WarmStartSource = "shipped" | "live" | "none";
  * One term of the reward: its weight times the fact, which is 0 or 1.
  */
 export type WeightedTerm = { term: RewardTerm, weight: number };
+
+/**
+ * Centring and division over the trained tokens of a batch: `(x - mean) / scale`.
+ */
+export type Whitening = { mean: number, scale: number, tokens: number };

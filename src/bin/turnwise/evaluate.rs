@@ -16,13 +16,35 @@ use crate::options::{device, given, with_options};
 
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let path = find(Path::new(given(matches, "checkpoint").unwrap_or_default()));
-    let file = std::fs::read(&path).map_err(|error| format!("cannot read the checkpoint {}: {error}", path.display()))?;
-    let path = path.display();
-    let checkpoint = Checkpoint::from_bytes(&file).map_err(|error| format!("{path}: {error}"))?;
+    let checkpoint = read(&path)?;
     let outcome = config::from_link(&checkpoint.experiment, REGISTRY);
     let (config, notes) = with_options(matches, outcome.config, outcome.notes);
     notes.iter().for_each(|note| eprintln!("note: {}", note.text_en));
-    let shape = &checkpoint.policy;
+    if checkpoint.experiment.is_empty() {
+        eprintln!("note: {} does not say what experiment it is from: evaluated on {}", path.display(), config.environment);
+    }
+    let chosen = device(matches);
+    let policy = fitting(&checkpoint, &path, &config, &chosen.device)?;
+    let episodes = matches.get_one::<u32>("episodes").copied().unwrap_or(1024) as usize;
+    pollster::block_on(evaluate(&config, &policy, episodes))
+}
+
+/// The policy of a checkpoint file, if it can play the experiment.
+///
+/// # Errors
+/// When the file cannot be read, is no checkpoint, or its policy does not fit, naming what.
+pub fn policy(path: &Path, config: &ExperimentConfig, device: &Device) -> Result<Policy, Failure> {
+    let path = find(path);
+    fitting(&read(&path)?, &path, config, device)
+}
+
+fn read(path: &Path) -> Result<Checkpoint, Failure> {
+    let file = std::fs::read(path).map_err(|error| format!("cannot read the checkpoint {}: {error}", path.display()))?;
+    Ok(Checkpoint::from_bytes(&file).map_err(|error| format!("{}: {error}", path.display()))?)
+}
+
+fn fitting(checkpoint: &Checkpoint, path: &Path, config: &ExperimentConfig, device: &Device) -> Result<Policy, Failure> {
+    let (path, shape) = (path.display(), &checkpoint.policy);
     if shape.vocabulary != SIZE {
         return Err(format!("{path}: its policy knows {} symbols; the environments speak {SIZE}", shape.vocabulary).into());
     }
@@ -30,10 +52,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         let (asked, most) = (config.context_length, shape.context_length);
         return Err(format!("context_length is {asked}; the policy of {path} reads at most {most} tokens").into());
     }
-    let chosen = device(matches);
-    let policy = load(&checkpoint, &chosen.device).map_err(|error| format!("{path}: {error}"))?;
-    let episodes = matches.get_one::<u32>("episodes").copied().unwrap_or(1024) as usize;
-    pollster::block_on(evaluate(&config, &policy, episodes))
+    Ok(load(checkpoint, device).map_err(|error| format!("{path}: {error}"))?)
 }
 
 /// The file that a person means: it, or `checkpoint.safetensors` in a folder that `train` wrote, or the name with its ending.

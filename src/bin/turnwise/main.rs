@@ -1,5 +1,6 @@
 //! The same training natively, from the command line.
 
+mod credit;
 mod evaluate;
 mod explain;
 mod options;
@@ -46,7 +47,27 @@ fn command() -> Command {
                 .default_value("1024")
                 .help("How many questions, 1 to 65536"),
         )
-        .arg(device);
+        .arg(device.clone());
+    let credit = Command::new("credit")
+        .about("Measures true credit by playing on from every turn, and how close every credit method comes to it")
+        .arg(experiment.clone())
+        .arg(
+            Arg::new("rolls")
+                .long("rolls")
+                .value_parser(clap::value_parser!(u32).range(2..=1024))
+                .default_value("32")
+                .help("Continuations of each state, 2 to 1024"),
+        )
+        .arg(
+            Arg::new("after")
+                .long("after")
+                .value_parser(clap::value_parser!(u32).range(0..=2000))
+                .default_value("0")
+                .help("Training steps before the episodes are sampled, 0 to 2000"),
+        )
+        .arg(Arg::new("checkpoint").long("checkpoint").value_name("CHECKPOINT").help("Start from this policy"))
+        .arg(Arg::new("out").long("out").value_name("FOLDER").help("Also write accuracy.json and credit.jsonl"))
+        .args([device.clone(), warm_starts.clone()]);
     let link =
         Command::new("link").about("Explains a link: what it sets, what was clamped or refused").arg(experiment.required(true));
     let settings = Command::new("settings").about("Prints every setting with default, bounds and meaning, as Markdown");
@@ -58,6 +79,7 @@ fn command() -> Command {
         .subcommands([
             options::with_settings(train),
             options::with_settings(evaluate),
+            options::with_settings(credit),
             options::with_settings(warm_start),
             options::with_settings(link),
             settings,
@@ -69,6 +91,7 @@ fn run(matches: &ArgMatches) -> Result<(), Failure> {
         Some(("train", matches)) => train::run(matches),
         Some(("warm-start", matches)) => warm_start::run(matches),
         Some(("evaluate", matches)) => evaluate::run(matches),
+        Some(("credit", matches)) => credit::run(matches),
         Some(("link", matches)) => explain::run(matches),
         _ => {
             // A reader that has heard enough (`| head`) is no error.

@@ -16,7 +16,14 @@ pub fn with_settings(command: Command) -> Command {
     let environment = Arg::new("environment").long("environment").value_name("NAME").help_heading("Settings").help(
         REGISTRY.iter().map(|environment| format!("{}: {}", environment.name, environment.help.en)).collect::<Vec<_>>().join(" "),
     );
-    all.fold(command.arg(environment), |command, (setting, heading)| {
+    let recipes = config::RECIPES.iter().map(|recipe| recipe.name);
+    let recipe = Arg::new("recipe")
+        .long("recipe")
+        .value_name("NAME")
+        .value_parser(clap::builder::PossibleValuesParser::new(recipes))
+        .help_heading("Settings")
+        .help("Sets the choices of credit and objective to those of a published recipe; options beside it come on top");
+    all.fold(command.arg(environment).arg(recipe), |command, (setting, heading)| {
         if command.get_arguments().any(|known| known.get_id() == setting.name) {
             return command;
         }
@@ -84,6 +91,10 @@ pub fn with_options(matches: &ArgMatches, mut config: ExperimentConfig, mut note
         done.push(name);
         if let Some(value) = given(matches, name) {
             notes.extend(config::set(&mut config, name, value, REGISTRY));
+        }
+        // A recipe comes after the environment, which moves defaults, and before everything else.
+        if let ("environment", Some(recipe)) = (name, given(matches, "recipe")) {
+            config = config::with_recipe(&config, recipe, REGISTRY).unwrap_or(config);
         }
     }
     let checked = config::check(&config, REGISTRY);

@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressStyle};
 use turnwise::config::{self, ExperimentConfig, WarmStart};
-use turnwise::credit::CreditMap;
 use turnwise::environment::REGISTRY;
 use turnwise::policy::{Checkpoint, Policy, PolicyConfig, Precision};
 use turnwise::reward::RewardTable;
-use turnwise::trainer::{Rollout, Trainer, frozen, initial_policy, shipped_policy};
+use turnwise::trainer::{Credit, Rollout, Trainer, frozen, initial_policy, shipped_policy};
 use turnwise::vocabulary::spell;
 use turnwise::web::protocol::{Batch, RecordedRun};
 
@@ -45,6 +44,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         made_with: format!("turnwise train '#{}' on the {} CPU", config::to_link(&config, REGISTRY), std::env::consts::ARCH),
         reports: Vec::new(),
         batches: Vec::new(),
+        measured: Vec::new(),
     };
     let bar = ProgressBar::new(config.iterations as u64)
         .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}").unwrap_or(ProgressStyle::default_bar()));
@@ -67,7 +67,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             break;
         }
         if RECORDED_STEPS.contains(&iteration) {
-            recorded.batches.push(abridged(frozen(iteration, &rollout, Some(&rewards), Some(&credit))));
+            recorded.batches.push(abridged(frozen(&rollout, Some(&rewards), Some(&credit))));
         }
         bar.inc(1);
         bar.set_message(format!(
@@ -113,28 +113,28 @@ pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// A file of lines whose errors name it.
-struct Lines {
+pub struct Lines {
     path: PathBuf,
     file: BufWriter<File>,
 }
 
 impl Lines {
-    fn create(path: PathBuf) -> Result<Self, Failure> {
+    pub fn create(path: PathBuf) -> Result<Self, Failure> {
         let file = File::create(&path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         Ok(Lines { path, file: BufWriter::new(file) })
     }
 
-    fn write(&mut self, line: &str) -> Result<(), Failure> {
+    pub fn write(&mut self, line: &str) -> Result<(), Failure> {
         writeln!(self.file, "{line}").map_err(|error| format!("cannot write {}: {error}", self.path.display()).into())
     }
 
-    fn flush(&mut self) -> Result<(), Failure> {
+    pub fn flush(&mut self) -> Result<(), Failure> {
         self.file.flush().map_err(|error| format!("cannot write {}: {error}", self.path.display()).into())
     }
 }
 
 /// The policy that the experiment starts from.
-async fn starting_policy(
+pub async fn starting_policy(
     config: &ExperimentConfig,
     matches: &ArgMatches,
     device: &burn::tensor::Device,
@@ -172,7 +172,7 @@ fn write_episodes(
     iteration: usize,
     rollout: &Rollout,
     rewards: &RewardTable,
-    credit: &CreditMap,
+    credit: &Credit,
 ) -> Result<(), Failure> {
     for (index, trajectory) in rollout.training.iter().enumerate() {
         let line = serde_json::json!({
@@ -180,8 +180,8 @@ fn write_episodes(
             "text": spell(&trajectory.tokens),
             "trajectory": trajectory,
             "rewards": rewards.turns[index],
-            "returns_to_go": credit.returns_to_go[index],
-            "advantages": credit.advantages[index],
+            "returns_to_go": credit.map.returns_to_go[index],
+            "advantages": credit.map.advantages[index],
         });
         file.write(&line.to_string())?;
     }
@@ -207,6 +207,7 @@ fn abridged(mut batch: Batch) -> Batch {
         ];
         arrays.into_iter().for_each(|array| array.truncate(kept));
         credit.peers.truncate(kept);
+        credit.parts.truncate(kept);
         credit.no_signal.truncate(RECORDED_GROUPS);
     }
     batch

@@ -16,6 +16,10 @@ use crate::train::{checkpoint, save};
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let config = experiment(matches)?;
     let out = given(matches, "out").unwrap_or_default();
+    // Known before the work, not after it.
+    if let Some(folder) = Path::new(out).parent() {
+        std::fs::create_dir_all(folder).map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))?;
+    }
     let chosen = device(matches);
     let policy = pollster::block_on(imitate(&config, &chosen.device))?;
     let checkpoint = pollster::block_on(checkpoint(&config, &policy))?;

@@ -144,7 +144,7 @@ fn full_names_work_in_links_and_count_as_the_same_field() {
 #[test]
 fn each_bad_json_field_has_its_note_and_the_good_ones_load() {
     let json = r#"{"version": 3, "environment": "market", "gamma": 1e309, "seed": -1, "groups": "4", "beta": null,
-        "turn_limit": 2, "loss_mask": 1, "reward_mode": "nothing", "heads": 3, "title": [], "constructor": {}, "turn_limit": 4, "layers": 3.0,
+        "turn_limit": 2, "loss_mask": 2, "reward_mode": "nothing", "heads": 3, "title": [], "constructor": {}, "turn_limit": 4, "layers": 3.0,
         "parameters": {"wind": 9, "rooms": 3, "__proto__": {"a": 1}}}"#;
     let outcome = from_json(json, REGISTRY);
     assert_usable(&outcome.config);
@@ -244,6 +244,67 @@ fn settings_that_do_not_agree_are_brought_into_agreement() {
         assert_eq!(told, expected);
         assert_usable(&outcome.config);
     }
+}
+
+/// An environment that asks for 10 tokens a turn and level.
+static TOWER: EnvironmentDeclaration = EnvironmentDeclaration {
+    name: "tower",
+    label: text("Tower", "高塔"),
+    help: text("Climb.", "攀登。"),
+    settings: &[own("level", Kind::Integer { default: 0, min: 0, max: 9 })],
+    defaults: &[("context_length", DefaultValue::Integer(30))],
+    question_types: &[text("any", "任意")],
+    capabilities: &[],
+    context: |config| ContextNeed { prompt: 20, episode: config.parameters.integer("level") * config.turn_limit * 10 },
+};
+
+#[test]
+fn a_context_too_short_for_the_environment_is_raised_with_a_note_and_one_beyond_bounds_costs_turns() {
+    let cases = [
+        ("level=0&turns=8", vec![]),
+        ("level=0&budget=12", vec![("context_length", "32")]),
+        ("level=1&turns=3", vec![]),
+        ("level=1&turns=8", vec![("context_length", "80")]),
+        ("level=4&turns=8", vec![("turn_limit", "3"), ("context_length", "120")]),
+        ("level=9&turns=1", vec![("context_length", "90")]),
+        ("level=9&turns=2&ctx=128", vec![("turn_limit", "1")]),
+    ];
+    for (fields, expected) in cases {
+        let mut outcome = from_link(&format!("v=1&env=tower&{fields}"), &[&TOWER]);
+        outcome.notes.retain(|note| note.field != "c");
+        let told: Vec<_> = outcome.notes.iter().map(|note| (note.field.as_str(), note.used.as_str())).collect();
+        assert_eq!(told, expected, "{fields}");
+        assert_eq!(check(&outcome.config, &[&TOWER]), ReadOutcome { notes: Vec::new(), ..outcome });
+    }
+    let note = from_link("v=1&env=tower&level=1&turns=8", &[&TOWER]).notes.pop().unwrap();
+    let expected = "context_length: 30 holds no episode of the environment \"tower\" under these settings: at least 80; 80 is used \
+                    instead.";
+    assert_eq!(note.text_en, expected);
+    assert_eq!(note.text_zh, "context_length：30 容不下环境“tower”在此设置下的一条轨迹，至少要 80，改用 80。");
+}
+
+#[test]
+fn switches_are_read_as_one_and_zero_or_in_words_from_json_as_from_links() {
+    for (given, expected) in [("1", true), ("true", true), ("0", false), ("false", false)] {
+        let outcome = from_json(&format!("{{\"loss_mask\": {given}, \"parameters\": {{\"lamp\": {given}}}}}"), REGISTRY);
+        assert_eq!((outcome.notes, outcome.config.loss_mask), (Vec::new(), expected), "{given}");
+        assert_eq!(outcome.config.parameters.switch("lamp"), expected, "{given}");
+        let link = format!("v=1&mask={given}&lamp={given}");
+        assert_eq!((only_note(&link), from_link(&link, REGISTRY).config.loss_mask), (None, expected), "{given}");
+    }
+    for given in ["2", "-1", "\"yes\"", "null", "[1]"] {
+        let outcome = from_json(&format!("{{\"loss_mask\": {given}}}"), REGISTRY);
+        assert_eq!(outcome.notes.first().map(|note| note.kind), Some(NoteKind::Refused), "{given}");
+    }
+}
+
+#[test]
+fn numbers_longer_than_links_hold_them_are_rounded_with_a_note() {
+    let note = only_note("v=1&gamma=0.123456789").unwrap();
+    assert_eq!((note.kind, note.used.as_str()), (NoteKind::Clamped, "0.123457"));
+    assert_eq!(note.text_en, "gamma: 0.123456789 is not a number from 0 to 1 with at most 6 digits; 0.123457 is used instead.");
+    assert_eq!(only_note("v=1&gamma=0.12345600"), None);
+    assert_eq!(only_note("v=1&seed=4294967295"), None, "whole numbers keep all their digits");
 }
 
 #[test]

@@ -30,6 +30,7 @@ static MAZE: EnvironmentDeclaration = EnvironmentDeclaration {
     defaults: &[],
     question_types: &[text("near", "近")],
     capabilities: &[],
+    context: |_| ContextNeed { prompt: 5, episode: 0 },
 };
 
 static MARKET: EnvironmentDeclaration = EnvironmentDeclaration {
@@ -46,9 +47,10 @@ static MARKET: EnvironmentDeclaration = EnvironmentDeclaration {
     ],
     question_types: &[text("any", "任意")],
     capabilities: &[],
+    context: |_| ContextNeed { prompt: 5, episode: 0 },
 };
 
-static REGISTRY: &Registry = &[&MAZE, &MARKET];
+pub(crate) static REGISTRY: &Registry = &[&MAZE, &MARKET];
 
 fn all_settings(config: &ExperimentConfig) -> Vec<&'static Setting> {
     settings_in(REGISTRY.iter().copied().find(|environment| environment.name == config.environment)).collect()
@@ -65,16 +67,16 @@ fn assert_usable(config: &ExperimentConfig) {
     assert_eq!(outcome.config, *config);
 }
 
-/// The configuration with the longest link: every setting off its default, with as many digits as a double has.
+/// The configuration with the longest link: every setting off its default, with as many digits as a number may have.
 fn longest(environment: &EnvironmentDeclaration, registry: &Registry) -> ExperimentConfig {
-    let longest_numbers = [-1.234_567_890_123_456_7e-300, 1.234_567_890_123_456_7e-300, 0.000_123_456_789_012_345_67];
+    let longest_numbers = [-0.000_123_456, 0.000_123_456, -1.234_56e-9, 1.234_56e-9];
     let mut config = ExperimentConfig::defaults(environment.name, registry);
     config.title = "漢".repeat(TITLE_BYTES / 3);
     for setting in SETTINGS.iter().chain(environment.settings) {
         let default = config.value(setting.name).unwrap();
         let mut candidates: Vec<Value> = match setting.kind {
             Kind::Number { min, max, .. } => {
-                longest_numbers.into_iter().chain([min + (max - min) / 7.0]).map(Value::Number).collect()
+                longest_numbers.into_iter().chain([super::value::rounded(min + (max - min) / 7.0)]).map(Value::Number).collect()
             }
             Kind::Integer { min, max, .. } => [max, min].map(|x| Value::Number(f64::from(x))).to_vec(),
             Kind::IntegerChoice { options, .. } => options.iter().map(|&x| Value::Number(f64::from(x))).collect(),

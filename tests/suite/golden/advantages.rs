@@ -1,31 +1,64 @@
-//! Group-relative advantages and turn-level returns.
+//! Advantages of whole episodes: within the group, and with the other baselines of the field.
 
-use turnwise::credit::{Scaling, discounted_returns, outcome_advantages, turn_advantages};
-use turnwise::learner::TrainingExample;
+use serde_json::Value;
+use turnwise::credit::{
+    Aggregation, Clip, Convention, EpsilonOn, Lone, LossSettings, Scaling, Spread, best_of_group_advantages,
+    decoupled_advantages, leave_one_out, length_weighted_advantages, outcome_advantages, relative_advantages, token_losses,
+};
+use turnwise::environment::Facts;
 use turnwise::reward::{RewardTable, RewardTerm, WeightedTerm};
-use turnwise::vocabulary::Token;
+use turnwise::rollout::{End, Trajectory, Turn};
 
 use super::case::{Case, Rows, Stop, does_not_apply};
-use crate::support::conversation;
 
 /// Advantages of whole episodes within their group.
 pub fn group(case: &Case) -> Result<(), Stop> {
-    if case.raw("rewards").as_array().is_some_and(|rewards| rewards.iter().any(serde_json::Value::is_null)) {
+    if case.raw("rewards").as_array().is_some_and(|rewards| rewards.iter().any(Value::is_null)) {
         return does_not_apply("episodes without a reward are not offered: every episode is scored");
+    }
+    if case.word("multi_objective_aggregation") == "normalize_then_sum" {
+        let components = case.rows("rewards_per_component")?;
+        let groups = group_ids(case, components.len())?;
+        let advantages = decoupled_advantages(&groups, &components, &case.list("reward_weights")?, spread(case)?);
+        case.close_list("advantages", &advantages)?;
+        return case.done();
     }
     let rewards = rewards(case)?;
     let groups = group_ids(case, rewards.len())?;
-    let scaling = scaling(case)?;
     // The sources whose inputs have `normalize_std` keep the raw reward of an episode without peers.
-    let lone = (0..groups.len()).any(|i| groups.iter().filter(|&&group| group == groups[i]).count() == 1);
-    if lone && case.has("normalize_std") {
-        return does_not_apply("another convention: an episode without peers keeps its raw reward; here its advantage is 0");
-    }
-    let advantages = outcome_advantages(&groups, &rewards, scaling);
-    equal_rewards_give_exactly_zero(&groups, &rewards, &advantages)?;
-    case.close_list("advantages", &advantages)?;
+    let lone = if case.has("normalize_std") { Lone::Raw } else { Lone::Zero };
+    let advantages = outcome_advantages(&groups, &rewards, Convention { scaling: scaling(case)?, lone });
+    close(case, &groups, &rewards, &advantages)
+}
+
+/// Leave-one-out and other baselines.
+pub fn baselines(case: &Case) -> Result<(), Stop> {
+    let rewards = case.list("rewards")?;
+    let groups = group_ids(case, rewards.len())?;
+    let source = case.source.clone();
+    let named = |name: &str| source.contains(name);
+    let advantages = if named("rloo") {
+        let lone = if named("vectorized") { Lone::Zero } else { Lone::Raw };
+        let comparisons = leave_one_out(&groups, &rewards, lone);
+        comparisons.iter().zip(&rewards).map(|(comparison, &reward)| comparison.advantage(reward)).collect()
+    } else if named("opo") {
+        let lengths: Vec<f64> = case.rows("loss_mask")?.iter().map(|row| row.iter().sum()).collect();
+        length_weighted_advantages(&groups, &rewards, &lengths, Lone::Raw)
+    } else if named("passk") {
+        best_of_group_advantages(&groups, &rewards, scaling(case)?)
+    } else if named("maxrl") {
+        relative_advantages(&groups, &rewards, case.number("eps")?)
+    } else {
+        return does_not_apply(format!("unknown baseline of {}", case.source));
+    };
+    close(case, &groups, &rewards, &advantages)
+}
+
+fn close(case: &Case, groups: &[usize], rewards: &[f64], advantages: &[f64]) -> Result<(), Stop> {
+    equal_rewards_give_exactly_zero(groups, rewards, advantages)?;
+    case.close_list("advantages", advantages)?;
     if case.expects("token_advantages").is_some() {
-        case.close_rows("token_advantages", &spread(&case.rows("loss_mask")?, &advantages))?;
+        case.close_rows("token_advantages", &spread_out(&case.rows("loss_mask")?, advantages))?;
     }
     case.done()
 }
@@ -41,13 +74,12 @@ fn rewards(case: &Case) -> Result<Vec<f64>, Stop> {
             let turns = case.rows("rewards_per_component")?.iter().map(amounts).collect();
             Ok(RewardTable { turns }.totals().concat())
         }
-        "normalize_then_sum" => does_not_apply("reward terms normalised one by one are not offered yet"),
         other => does_not_apply(format!("unknown way of combining rewards `{other}`")),
     }
 }
 
 /// The group of every episode, numbered from 0.
-fn group_ids(case: &Case, episodes: usize) -> Result<Vec<usize>, Stop> {
+pub fn group_ids(case: &Case, episodes: usize) -> Result<Vec<usize>, Stop> {
     let ids: Vec<usize> = match case.optional("group_size") {
         Some(size) => (0..episodes).map(|index| index / size as usize).collect(),
         None => case.list("group_id")?.iter().map(|&id| id as usize).collect(),
@@ -63,66 +95,95 @@ fn group_ids(case: &Case, episodes: usize) -> Result<Vec<usize>, Stop> {
 }
 
 /// The division that the inputs state.
-fn scaling(case: &Case) -> Result<Scaling, Stop> {
+pub fn scaling(case: &Case) -> Result<Scaling, Stop> {
     match case.word("scale_rewards") {
         "none" => return Ok(Scaling::None),
-        "batch" => return does_not_apply("division by the standard deviation of the whole batch is not offered yet"),
+        "batch" => return Ok(Scaling::Batch(spread(case)?)),
         "" | "group" => {}
         other => return does_not_apply(format!("unknown scaling `{other}`")),
     }
     if case.raw("normalize_std") == false {
         return Ok(Scaling::None);
     }
-    if !matches!(case.word("eps_on"), "" | "std") {
-        return does_not_apply("another convention: epsilon is not added to the standard deviation");
+    Ok(Scaling::Group(spread(case)?))
+}
+
+/// The deviation that the inputs state.
+pub fn spread(case: &Case) -> Result<Spread, Stop> {
+    let epsilon_on = match case.word("eps_on") {
+        "" | "std" => EpsilonOn::Deviation,
+        "variance" => EpsilonOn::Variance,
+        other => return does_not_apply(format!("unknown place of epsilon `{other}`")),
+    };
+    Ok(Spread { ddof: case.number("ddof")? as usize, epsilon: case.number("eps")?, epsilon_on })
+}
+
+/// The whitening that the inputs state.
+pub fn whitening(case: &Case) -> Result<Spread, Stop> {
+    let stated = case.raw("whiten");
+    let ddof = stated["ddof"].as_u64().map(|ddof| ddof as usize);
+    let (epsilon, epsilon_on) = match (stated["eps_on"].as_str(), stated["floor_on"].as_str()) {
+        (Some("variance"), None) => (stated["eps"].as_f64(), EpsilonOn::Variance),
+        (Some("std"), None) => (stated["eps"].as_f64(), EpsilonOn::Deviation),
+        (None, Some("variance")) => (stated["floor"].as_f64(), EpsilonOn::VarianceFloor),
+        (None, Some("std")) => (stated["floor"].as_f64(), EpsilonOn::DeviationFloor),
+        _ => (None, EpsilonOn::Variance),
+    };
+    match (ddof, epsilon) {
+        (Some(ddof), Some(epsilon)) => Ok(Spread { ddof, epsilon, epsilon_on }),
+        _ => does_not_apply("unknown inputs: no usable `whiten`"),
     }
-    Ok(Scaling::Deviation { ddof: case.number("ddof")? as usize, epsilon: case.number("eps")? })
 }
 
 fn equal_rewards_give_exactly_zero(groups: &[usize], rewards: &[f64], advantages: &[f64]) -> Result<(), Stop> {
     for (index, &advantage) in advantages.iter().enumerate() {
-        let mut peers = (0..groups.len()).filter(|&peer| groups[peer] == groups[index]);
-        if peers.all(|peer| rewards[peer] == rewards[index]) && advantage != 0.0 {
+        let peers: Vec<usize> = (0..groups.len()).filter(|&peer| groups[peer] == groups[index]).collect();
+        if peers.len() > 1 && peers.iter().all(|&peer| rewards[peer] == rewards[index]) && advantage != 0.0 {
             return Err(Stop::Failed(format!("identical rewards give {advantage}, not exactly 0")));
         }
     }
     Ok(())
 }
 
-/// The advantage of an episode on its trained tokens, as the learner lays it out.
-fn spread(loss_mask: &Rows, advantages: &[f64]) -> Rows {
-    let row = |(mask, &advantage): (&Vec<f64>, &f64)| {
-        let sampled: Vec<bool> = mask.iter().map(|&trained| trained != 0.0).collect();
-        let trajectory = conversation(vec![0 as Token; mask.len()], &sampled);
-        let turns = vec![advantage; trajectory.turns.len()];
-        TrainingExample::new(&trajectory, &turns, false).advantages.into_iter().map(f64::from).collect()
-    };
-    loss_mask.iter().zip(advantages).map(row).collect()
+/// The advantage of each episode on its trained tokens, as the loss has it.
+fn spread_out(loss_mask: &Rows, advantages: &[f64]) -> Rows {
+    let ids = |row: &Vec<f64>| row.iter().map(|&trained| if trained == 0.0 { -1.0 } else { 0.0 }).collect();
+    let turns = advantages.iter().map(|&advantage| vec![advantage]).collect();
+    on_tokens(&loss_mask.iter().map(ids).collect(), &turns)
 }
 
-/// Turn-level credit.
-pub fn turn(case: &Case) -> Result<(), Stop> {
-    for (mark, reason) in [
-        ("mc_values", "advantages from Monte-Carlo values are not offered yet"),
-        ("outcome_reward", "the sum of normalised outcome and turn rewards is not offered yet"),
-        ("episodes", "groups of turns with the same observation are not offered yet"),
-    ] {
-        if case.has(mark) {
-            return does_not_apply(reason);
+/// The advantage of each turn on its trained tokens, as the loss has it. `turn_ids` says to which turn each token belongs; -1 for
+/// tokens of nobody.
+pub fn on_tokens(turn_ids: &Rows, advantages: &Rows) -> Rows {
+    let clip = Clip { low: 0.2, high: 0.2, dual: None };
+    let settings = LossSettings { clip, aggregation: Aggregation::TokenMean, train_tool_tokens: false };
+    let row = |(ids, advantages): (&Vec<f64>, &Vec<f64>)| {
+        let (mut turns, mut of_turns) = (Vec::new(), Vec::new());
+        let mut start = 0;
+        // Each run of tokens of one turn is an action; what nobody said after it is its tool result.
+        for run in ids.chunk_by(|a, b| a == b) {
+            let end = start + run.len();
+            if let Some(&advantage) = advantages.get(run[0] as usize).filter(|_| run[0] >= 0.0) {
+                turns.push(Turn { start, action_end: end, end, facts: Facts::default() });
+                of_turns.push(advantage);
+            }
+            start = end;
         }
-    }
-    let rewards = case.rows("turn_rewards")?;
-    let gamma = case.number("gamma")?;
-    let returns: Rows = rewards.iter().map(|rewards| discounted_returns(rewards, gamma)).collect();
-    match case.word("baseline") {
-        "" => case.close_rows("turn_returns", &returns)?,
-        "turn_index" => {
-            let groups = group_ids(case, rewards.len())?;
-            case.close_rows("step_returns", &returns)?;
-            case.close_rows("step_advantage", &turn_advantages(&groups, &returns, scaling(case)?))?;
-        }
-        "pooled" => return does_not_apply("a baseline over all turns of the group is not offered yet"),
-        other => return does_not_apply(format!("unknown baseline `{other}`")),
-    }
-    case.done()
+        let trajectory = Trajectory {
+            group: 0,
+            member: 0,
+            tokens: vec![1; ids.len()],
+            prompt_length: 0,
+            loss_mask: ids.iter().map(|&id| id >= 0.0).collect(),
+            log_probs: vec![0.0; ids.len()],
+            turns,
+            end: End::Terminated,
+            question_type: 0,
+            legal: Vec::new(),
+        };
+        let ratios = [vec![1.0; ids.len()]];
+        let losses = token_losses(&[trajectory], &[of_turns], &ratios, &settings);
+        losses[0].iter().map(|token| token.advantage).collect()
+    };
+    turn_ids.iter().zip(advantages).map(row).collect()
 }

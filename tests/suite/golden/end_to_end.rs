@@ -8,17 +8,21 @@ use burn::tensor::Tensor;
 use pollster::block_on;
 use turnwise::config::LearningRateSchedule;
 use turnwise::learner::{Learner, OptimizerSettings, TokenBatch, TrainingExample, UpdateSettings};
-use turnwise::objective::{ClipBounds, clipped_ratio_loss, entropy, masked_mean};
+use turnwise::objective::{
+    Aggregation, ClipBounds, ObjectiveSettings, PolicyLossSettings, RatioLevel, Surrogate, entropy, masked_mean, policy_loss,
+};
 use turnwise::policy::{Activation, NamedWeight, Policy, PolicyConfig, Weights, log_distribution, taken_log_probs};
 use turnwise::vocabulary::Token;
 
 use super::case::{Case, Rows, Stop, does_not_apply};
-use super::tensors::{count, token_mean_only};
+use super::tensors::count;
 use crate::support::{cpu, numbers, rows, weights};
 
 /// The case, by what it states.
 pub fn ten_updates(case: &Case) -> Result<(), Stop> {
-    token_mean_only(case.word("aggregation"))?;
+    if case.word("aggregation") != "token-mean" {
+        return does_not_apply("another aggregation than the token mean");
+    }
     let Some(shape) = shape(case) else { return does_not_apply("unknown shape of the network") };
     let optimizer = case.raw("optimizer");
     let (Some(steps), Some(learning_rate)) = (optimizer["steps"].as_u64(), optimizer["lr"].as_f64()) else {
@@ -37,7 +41,9 @@ pub fn ten_updates(case: &Case) -> Result<(), Stop> {
     for (example, log_probs) in examples.iter_mut().zip(&log_probs) {
         example.old_log_probs = log_probs.iter().map(|&value| value as f32).collect();
     }
-    let clip = ClipBounds { low: case.number("clip_low")?, high: case.number("clip_high")? };
+    let bounds = ClipBounds { low: case.number("clip_low")?, high: case.number("clip_high")? };
+    let surrogate = Surrogate::Clip { bounds, dual: None, ceiling: None };
+    let clip = PolicyLossSettings { surrogate, ratio_level: RatioLevel::Token, log_ratio_limit: None };
     for (name, values) in gradient(&policy, &examples, clip) {
         case.close_entry("grad_step0", &name, &values)?;
     }
@@ -53,9 +59,13 @@ pub fn ten_updates(case: &Case) -> Result<(), Stop> {
         learning_rate,
         schedule: LearningRateSchedule::Constant,
         iterations: steps as usize,
-        clip,
-        beta: 0.0,
-        entropy_coefficient: 0.0,
+        objective: ObjectiveSettings {
+            policy_loss: clip,
+            aggregation: Aggregation::TokenMean,
+            kl: None,
+            entropy_coefficient: 0.0,
+            preference: None,
+        },
         temperature: 1.0,
         inner_epochs: 1,
         micro_batches: 1,
@@ -118,6 +128,7 @@ fn examples(case: &Case) -> Result<Vec<TrainingExample>, Stop> {
     let example = |row: usize| {
         let sampled: Vec<bool> = mask[row].iter().map(|&trained| trained != 0.0).collect();
         TrainingExample {
+            group: 0,
             tokens: tokens[row].iter().map(|&token| token as Token).collect(),
             loss_mask: sampled.clone(),
             sampled,
@@ -146,11 +157,11 @@ fn look(policy: &Policy, examples: &[TrainingExample]) -> (Rows, Rows, Rows) {
 }
 
 /// The gradient of the loss by tensor of the case.
-fn gradient(policy: &Policy, examples: &[TrainingExample], clip: ClipBounds) -> BTreeMap<String, Vec<f64>> {
+fn gradient(policy: &Policy, examples: &[TrainingExample], clip: PolicyLossSettings) -> BTreeMap<String, Vec<f64>> {
     let policy = policy.valid().train();
     let batch = TokenBatch::new(&examples.iter().collect::<Vec<_>>(), &cpu().autodiff());
     let taken = taken_log_probs(log_distribution(policy.forward(batch.inputs), 1.0, None), batch.targets);
-    let part = clipped_ratio_loss(taken, batch.old_log_probs, batch.advantages, batch.loss_mask.clone(), clip);
+    let part = policy_loss(taken, batch.old_log_probs, batch.advantages, batch.loss_mask.clone(), &clip);
     let trained = examples.iter().map(TrainingExample::trained_tokens).sum();
     let loss = masked_mean(part.loss, batch.loss_mask, trained);
     let gradients = GradientsParams::from_grads(loss.backward(), &policy);

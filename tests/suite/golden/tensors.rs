@@ -1,8 +1,8 @@
 //! Log-probabilities, masked statistics, aggregation and KL estimates, with gradients where the source gives them.
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 use serde_json::Value;
-use turnwise::objective::{KlEstimator, entropy, kl_estimate, masked_mean};
+use turnwise::objective::{Aggregation, KlEstimator, entropy, kl_estimate, masked_mean, row_weights, weighted_sum};
 use turnwise::policy::{log_distribution, taken_log_probs};
 
 use super::case::{Case, Rows, Stop, does_not_apply};
@@ -48,37 +48,57 @@ pub fn masked_statistics(case: &Case) -> Result<(), Stop> {
 
 /// From token losses to one loss.
 pub fn aggregation(case: &Case) -> Result<(), Stop> {
-    token_mean_only(case.word("aggregation"))?;
     let (values, trained) = (case.rows("token_loss")?, case.rows("loss_mask")?);
+    let (aggregation, groups) = aggregation_of(case, values.len())?;
     let device = cpu().autodiff();
+    let weights = row_weights(aggregation, &counts(&trained), &groups);
     if case.has("micro_batches") {
-        let mean = |rows: &[Vec<f64>], trained: &[Vec<f64>], count: usize| {
-            number(masked_mean(matrix(rows, &device), mask(trained, &device), count))
+        let part = |range: std::ops::Range<usize>| {
+            let mask = mask(&trained[range.clone()], &device);
+            number(weighted_sum(matrix(&values[range.clone()], &device), mask, vector(&weights[range], &device)))
         };
-        let parts: Vec<f64> = case
-            .rows("micro_batches")?
-            .iter()
-            .map(|range| range[0] as usize..range[1] as usize)
-            .map(|range| mean(&values[range.clone()], &trained[range], count(&trained)))
-            .collect();
+        let ranges = case.rows("micro_batches")?;
+        let parts: Vec<f64> = ranges.iter().map(|range| part(range[0] as usize..range[1] as usize)).collect();
         case.close_list("micro_losses_global_denominator", &parts)?;
         case.close("sum_global", parts.iter().sum())?;
         return case.done();
     }
     let losses = matrix(&values, &device).require_grad();
-    let loss = masked_mean(losses.clone(), mask(&trained, &device), count(&trained));
+    let loss = weighted_sum(losses.clone(), mask(&trained, &device), vector(&weights, &device));
     case.close("loss", number(loss.clone()))?;
     case.close_rows("grad_token_loss", &rows(losses.grad(&loss.backward()).expect("the losses have a gradient")))?;
     case.done()
 }
 
-/// Stops unless the aggregation is the token mean.
-pub fn token_mean_only(aggregation: &str) -> Result<(), Stop> {
-    match aggregation {
-        "token-mean" => Ok(()),
-        "" => does_not_apply("unknown inputs: no `aggregation`"),
-        other => does_not_apply(format!("aggregation `{other}` is not offered yet")),
-    }
+/// The aggregation that a case names, and the groups of its rows.
+pub fn aggregation_of(case: &Case, batch: usize) -> Result<(Aggregation, Vec<usize>), Stop> {
+    let aggregation = match case.word("aggregation") {
+        "token-mean" => Aggregation::TokenMean,
+        "token-sum" => Aggregation::TokenSum,
+        "seq-mean-token-mean" => Aggregation::SequenceMean { count_empty: false },
+        "seq-mean-token-mean, all rows counted" => Aggregation::SequenceMean { count_empty: true },
+        "seq-mean-token-sum" => Aggregation::SequenceSum { count_empty: false, length: 1.0 },
+        "seq-mean-token-sum-norm" => Aggregation::SequenceSum { count_empty: false, length: case.number("scale_constant")? },
+        "constant" => Aggregation::SequenceSum { count_empty: true, length: case.number("scale_constant")? },
+        "prompt-mean" => Aggregation::GroupMean,
+        "" => return does_not_apply("unknown inputs: no `aggregation`"),
+        other => return does_not_apply(format!("aggregation `{other}` is not offered")),
+    };
+    let groups =
+        if case.has("group_id") { case.list("group_id")?.iter().map(|&group| group as usize).collect() } else { vec![0; batch] };
+    Ok((aggregation, groups))
+}
+
+/// A vector, `[B]`.
+pub fn vector(values: &[f64], device: &Device) -> Tensor<1> {
+    let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+    let length = values.len();
+    Tensor::from_data(TensorData::new(values, [length]), device)
+}
+
+/// Trained positions of each row.
+pub fn counts(trained: &[Vec<f64>]) -> Vec<usize> {
+    trained.iter().map(|row| row.iter().filter(|&&trained| trained != 0.0).count()).collect()
 }
 
 /// How many positions are trained.
@@ -100,7 +120,7 @@ pub fn kl(case: &Case) -> Result<(), Stop> {
     let difference = (log_probs.clone() - matrix(&reference, &device)).mask_fill(mask.clone().bool_not(), 0.0);
     let estimate = kl_estimate(difference.clone(), estimator);
     let largest = |tensor: &Tensor<2>| numbers(tensor.clone()).into_iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
-    let clamps = estimator == KlEstimator::K3 || case.source.contains("OpenRLHF");
+    let clamps = matches!(estimator, KlEstimator::K3 | KlEstimator::K3Plus) || case.source.contains("OpenRLHF");
     if clamps && (largest(&difference) > CLAMPS.0 || largest(&estimate) > CLAMPS.1) {
         return does_not_apply("the source clamps the estimate here; here it is not clamped");
     }
@@ -117,6 +137,9 @@ pub fn estimator(name: &str) -> Result<KlEstimator, Stop> {
         "k1" => Ok(KlEstimator::K1),
         "k2" => Ok(KlEstimator::K2),
         "k3" => Ok(KlEstimator::K3),
+        "abs" => Ok(KlEstimator::Absolute),
+        "k1+" => Ok(KlEstimator::K1Plus),
+        "k3+" => Ok(KlEstimator::K3Plus),
         other => does_not_apply(format!("KL estimator `{other}` is not offered")),
     }
 }

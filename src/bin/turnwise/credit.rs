@@ -1,0 +1,116 @@
+//! `turnwise credit`: true credit by playing on from every turn, and how close every method comes to it.
+
+use std::path::Path;
+
+use clap::ArgMatches;
+use turnwise::credit::{Agreement, TrueCredit};
+use turnwise::metrics::{CreditAccuracy, MethodAccuracy};
+use turnwise::trainer::{Run, TrueCreditRun};
+use turnwise::vocabulary::spell;
+use turnwise::web::protocol::{Batch, Phase};
+
+use crate::Failure;
+use crate::options::{device, experiment, given};
+use crate::train::{Lines, save, starting_policy};
+
+/// Continuations of each state between two lines of progress.
+const ROLLS_AT_ONCE: usize = 8;
+
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let config = experiment(matches)?;
+    let number = |name: &str| matches.get_one::<u32>(name).copied().unwrap_or(0) as usize;
+    let (rolls, after) = (number("rolls"), number("after"));
+    let chosen = device(matches);
+    let policy = match given(matches, "checkpoint") {
+        Some(path) => crate::evaluate::policy(Path::new(path), &config, &chosen.device)?,
+        None => pollster::block_on(starting_policy(&config, matches, &chosen.device))?,
+    };
+    let mut run = Run::new(config, &policy);
+    let batch = pollster::block_on(credited_episodes(&mut run, after))?;
+    let Some(mut measurement) = run.true_credit() else { return Err("no episodes were credited".into()) };
+    let start = std::time::Instant::now();
+    while measurement.rolls() < rolls {
+        let more = ROLLS_AT_ONCE.min(rolls - measurement.rolls());
+        pollster::block_on(measurement.advance(more))?;
+        eprintln!("{} of {rolls} continuations", measurement.rolls());
+    }
+    let measured = measurement.measured();
+    let accuracy = measurement.accuracy(&measured);
+    print_table(&accuracy, after, start.elapsed().as_secs_f64());
+    if let Some(folder) = given(matches, "out") {
+        write(Path::new(folder), &batch, &measurement, &measured, &accuracy)?;
+    }
+    Ok(())
+}
+
+/// Trains `after` steps, then samples and credits the episodes of the next one.
+async fn credited_episodes(run: &mut Run, after: usize) -> Result<Batch, Failure> {
+    loop {
+        let result = run.advance().await?;
+        if let (Phase::Credit, true, Some(batch)) = (result.done, result.iteration >= after, result.batch) {
+            return Ok(batch);
+        }
+    }
+}
+
+fn print_table(accuracy: &CreditAccuracy, after: usize, seconds: f64) {
+    let CreditAccuracy { reliability, rolls, states, turns, .. } = accuracy;
+    println!("true credit after {after} training steps: {turns} turns, {states} distinct states, {rolls} continuations each");
+    println!(
+        "reliability of the measurement {}; {seconds:.1} s",
+        reliability.map_or("-".to_string(), |share| format!("{share:.3}"))
+    );
+    println!("| method | turns | Pearson (95 %) | Spearman | same sign | tool turns | Pearson | Spearman | same sign |");
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    for MethodAccuracy { method, all_turns, tool_turns } in &accuracy.methods {
+        let cells = [all_turns, tool_turns].map(|accuracy| {
+            let figures = [&accuracy.pearson, &accuracy.spearman, &accuracy.sign_agreement].map(figure);
+            format!("{} | {}", accuracy.turns, figures.join(" | "))
+        });
+        println!("| {} | {} |", word(method), cells.join(" | "));
+    }
+}
+
+/// An agreement with its interval.
+fn figure(agreement: &Option<Agreement>) -> String {
+    match agreement {
+        None => "-".to_string(),
+        Some(Agreement { value, interval: None }) => format!("{value:.2}"),
+        Some(Agreement { value, interval: Some([low, high]) }) => format!("{value:.2} ({low:.2} to {high:.2})"),
+    }
+}
+
+/// The word of a method in links and on the command line.
+fn word(method: &turnwise::config::CreditMethod) -> String {
+    serde_json::to_value(method).ok().and_then(|word| word.as_str().map(str::to_string)).unwrap_or_default()
+}
+
+/// Writes `accuracy.json` and `credit.jsonl`, one line per episode.
+fn write(
+    folder: &Path,
+    batch: &Batch,
+    measurement: &TrueCreditRun,
+    measured: &TrueCredit,
+    accuracy: &CreditAccuracy,
+) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))?;
+    save(&folder.join("accuracy.json"), serde_json::to_string(accuracy)?.as_bytes())?;
+    let mut file = Lines::create(folder.join("credit.jsonl"))?;
+    let assigned = measurement.assigned();
+    for (index, trajectory) in batch.trajectories.iter().enumerate() {
+        let by_method: serde_json::Map<String, serde_json::Value> =
+            assigned.iter().map(|(method, advantages)| (word(method), advantages[index].clone().into())).collect();
+        let line = serde_json::json!({
+            "iteration": batch.iteration,
+            "text": spell(&trajectory.tokens),
+            "trajectory": trajectory,
+            "rewards": batch.rewards.as_ref().map(|rewards| &rewards.turns[index]),
+            "values_before": measured.values[index],
+            "true_credit": measured.credits[index],
+            "standard_errors": measured.standard_errors[index],
+            "assigned": by_method,
+        });
+        file.write(&line.to_string())?;
+    }
+    file.flush()
+}

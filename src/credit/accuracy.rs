@@ -1,0 +1,227 @@
+//! How well assigned credit agrees with true credit, turn by turn, and how sure one can be of it.
+
+use super::compare::places;
+use crate::rollout::Trajectory;
+use crate::seed::{Purpose, RootSeed};
+
+/// How often groups are drawn anew for an interval.
+const RESAMPLES: u32 = 500;
+
+/// Fewest turns for which an agreement is given.
+const FEWEST_TURNS: usize = 3;
+
+/// Which turns are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+#[serde(rename_all = "snake_case")]
+pub enum TurnSelection {
+    /// Every turn.
+    All,
+    /// Well-formed tool calls alone.
+    Tool,
+}
+
+impl TurnSelection {
+    /// Whether each turn is selected, `[trajectory][turn]`.
+    pub fn of(self, trajectories: &[Trajectory]) -> Vec<Vec<bool>> {
+        let selected = |trajectory: &Trajectory| {
+            trajectory.turns.iter().map(|turn| self == TurnSelection::All || turn.facts.valid_call).collect()
+        };
+        trajectories.iter().map(selected).collect()
+    }
+}
+
+/// An agreement between -1 and 1 (or 0 and 1), with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct Agreement {
+    pub value: f64,
+    /// 2.5 and 97.5 % quantiles over bootstrap samples of whole groups, since turns of a group are not independent. Nothing with
+    /// one group, or where most samples have no agreement.
+    pub interval: Option<[f64; 2]>,
+}
+
+/// Agreement of assigned with true credit.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct Accuracy {
+    /// How many turns were compared.
+    pub turns: usize,
+    /// Linear correlation. Nothing where either credit is the same in all turns.
+    pub pearson: Option<Agreement>,
+    /// Correlation of ranks; equal credits share the mean of their ranks.
+    pub spearman: Option<Agreement>,
+    /// Share of turns whose credits have the same sign, among those whose true credit is not exactly 0. An assigned credit of
+    /// exactly 0 takes no side and counts as one half, so that guessing, and saying nothing, both give 1/2.
+    pub sign_agreement: Option<Agreement>,
+}
+
+/// Compares credits over the turns where `selected` is true and the truth is known. `groups` is `[trajectory]`, the others
+/// `[trajectory][turn]`. The draws of the intervals come from `seed`; the same input gives the same intervals.
+pub fn accuracy(
+    groups: &[usize],
+    assigned: &[Vec<f64>],
+    truth: &[Vec<Option<f64>>],
+    selected: &[Vec<bool>],
+    seed: RootSeed,
+) -> Accuracy {
+    let (mut x, mut y, mut group_of) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, &group) in groups.iter().enumerate() {
+        for ((&assigned, &truth), &selected) in assigned[index].iter().zip(&truth[index]).zip(&selected[index]) {
+            if let (true, Some(truth)) = (selected, truth) {
+                x.push(assigned);
+                y.push(truth);
+                group_of.push(group);
+            }
+        }
+    }
+    let turns = x.len();
+    if turns < FEWEST_TURNS {
+        return Accuracy { turns, pearson: None, spearman: None, sign_agreement: None };
+    }
+    let (place, count) = places(&group_of);
+    let pairs = Pairs::of(&x, &y, place, count);
+    let [pearson, spearman, sign] = pairs.agreements(&vec![1.0; count]);
+    let mut samples: [Vec<f64>; 3] = Default::default();
+    for resample in 0..if count > 1 { RESAMPLES } else { 0 } {
+        let mut draws = seed.draws(Purpose::Bootstrap, resample, 0, 0);
+        let mut times = vec![0.0; count];
+        (0..count).for_each(|_| times[draws.below(count as u32) as usize] += 1.0);
+        samples.iter_mut().zip(pairs.agreements(&times)).for_each(|(samples, value)| samples.extend(value));
+    }
+    let [of_pearson, of_spearman, of_sign] = samples.map(interval);
+    let with = |value: Option<f64>, interval| value.map(|value| Agreement { value, interval });
+    Accuracy {
+        turns,
+        pearson: with(pearson, of_pearson),
+        spearman: with(spearman, of_spearman),
+        sign_agreement: with(sign, of_sign),
+    }
+}
+
+/// Sums over the turns of a group, from which sums over any bootstrap sample are made. Credits less their overall means.
+#[derive(Clone, Copy)]
+struct Sums {
+    count: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    yy: f64,
+    xy: f64,
+    /// Smallest and largest, to tell a constant from one that only rounding makes vary.
+    range_x: [f64; 2],
+    range_y: [f64; 2],
+    /// Turns with a true credit other than 0, and how many of them agree in sign.
+    signed: f64,
+    agreeing: f64,
+}
+
+impl Sums {
+    const NONE: Sums = Sums {
+        count: 0.0,
+        x: 0.0,
+        y: 0.0,
+        xx: 0.0,
+        yy: 0.0,
+        xy: 0.0,
+        range_x: [f64::INFINITY, f64::NEG_INFINITY],
+        range_y: [f64::INFINITY, f64::NEG_INFINITY],
+        signed: 0.0,
+        agreeing: 0.0,
+    };
+
+    /// Adds other sums, `times` over.
+    fn add(&mut self, other: &Sums, times: f64) {
+        if times > 0.0 {
+            let wider = |a: [f64; 2], b: [f64; 2]| [a[0].min(b[0]), a[1].max(b[1])];
+            *self = Sums {
+                count: self.count + times * other.count,
+                x: self.x + times * other.x,
+                y: self.y + times * other.y,
+                xx: self.xx + times * other.xx,
+                yy: self.yy + times * other.yy,
+                xy: self.xy + times * other.xy,
+                range_x: wider(self.range_x, other.range_x),
+                range_y: wider(self.range_y, other.range_y),
+                signed: self.signed + times * other.signed,
+                agreeing: self.agreeing + times * other.agreeing,
+            };
+        }
+    }
+
+    /// Pearson's correlation; nothing where either side is constant.
+    fn correlation(&self) -> Option<f64> {
+        let varies = |range: [f64; 2]| range[0] < range[1];
+        let product = (self.xx - self.x * self.x / self.count) * (self.yy - self.y * self.y / self.count);
+        let covariance = self.xy - self.x * self.y / self.count;
+        let defined = varies(self.range_x) && varies(self.range_y) && product > 0.0;
+        defined.then(|| (covariance / product.sqrt()).clamp(-1.0, 1.0))
+    }
+}
+
+/// Two credits of the same turns, prepared for many bootstrap samples.
+struct Pairs {
+    /// The place of each turn's group in `sums`.
+    place: Vec<usize>,
+    sums: Vec<Sums>,
+    /// The turns sorted by each credit, in runs of equal ones.
+    sorted: [Vec<Vec<usize>>; 2],
+}
+
+impl Pairs {
+    fn of(x: &[f64], y: &[f64], place: Vec<usize>, groups: usize) -> Self {
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let (mean_x, mean_y) = (mean(x), mean(y));
+        let mut sums = vec![Sums::NONE; groups];
+        for ((&assigned, &truth), &place) in x.iter().zip(y).zip(&place) {
+            let (x, y) = (assigned - mean_x, truth - mean_y);
+            let agrees = if assigned == 0.0 { 0.5 } else { f64::from(u8::from((assigned > 0.0) == (truth > 0.0))) };
+            let signed = f64::from(u8::from(truth != 0.0));
+            let (range_x, range_y) = ([assigned; 2], [truth; 2]);
+            let one =
+                Sums { count: 1.0, x, y, xx: x * x, yy: y * y, xy: x * y, range_x, range_y, signed, agreeing: signed * agrees };
+            sums[place].add(&one, 1.0);
+        }
+        Pairs { place, sums, sorted: [runs(x), runs(y)] }
+    }
+
+    /// Pearson, Spearman and sign agreement when each group occurs `times` over.
+    fn agreements(&self, times: &[f64]) -> [Option<f64>; 3] {
+        let mut all = Sums::NONE;
+        self.sums.iter().zip(times).for_each(|(sums, &times)| all.add(sums, times));
+        let (x, xx) = self.ranks(&self.sorted[0], times, all.count);
+        let (y, yy) = self.ranks(&self.sorted[1], times, all.count);
+        let turns = x.iter().zip(&y).zip(&self.place);
+        let xy = turns.fold(0.0, |sum, ((x, y), &place)| sum + times[place] * x * y);
+        let spearman = (xx > 0.0 && yy > 0.0).then(|| (xy / (xx * yy).sqrt()).clamp(-1.0, 1.0));
+        [all.correlation(), spearman, (all.signed > 0.0).then(|| all.agreeing / all.signed)]
+    }
+
+    /// The rank of each turn less the mean rank, and the sum of their squares. Equal credits share the mean of their ranks.
+    fn ranks(&self, sorted: &[Vec<usize>], times: &[f64], count: f64) -> (Vec<f64>, f64) {
+        let mut ranks = vec![0.0; self.place.len()];
+        let (mut below, mut squares) = (0.0, 0.0);
+        for tied in sorted {
+            let weight = tied.iter().fold(0.0, |sum, &turn| sum + times[self.place[turn]]);
+            let rank = below + (weight - count) / 2.0;
+            tied.iter().for_each(|&turn| ranks[turn] = rank);
+            below += weight;
+            squares += weight * rank * rank;
+        }
+        (ranks, squares)
+    }
+}
+
+/// The indices of values from the smallest to the largest, equal ones together.
+fn runs(values: &[f64]) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+    order.chunk_by(|&a, &b| values[a] == values[b]).map(<[usize]>::to_vec).collect()
+}
+
+/// The 2.5 and 97.5 % quantiles, if at least half of the samples gave a value.
+fn interval(mut samples: Vec<f64>) -> Option<[f64; 2]> {
+    samples.sort_by(f64::total_cmp);
+    let at = |share: f64| samples[(share * (samples.len() - 1) as f64).round() as usize];
+    (2 * samples.len() >= RESAMPLES as usize).then(|| [at(0.025), at(0.975)])
+}

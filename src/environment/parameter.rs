@@ -1,0 +1,21 @@
+//! Short forms for the parameters that tasks declare.
+
+use crate::config::{Kind, Scale, Section, Setting, Text, text};
+
+/// A parameter that is a share or a probability, 0 to 1.
+pub(super) const fn share(name: &'static str, default: f64, label: Text, help: Text, advanced: bool) -> Setting {
+    let kind = Kind::Number { default, min: 0.0, max: 1.0, step: 0.01, scale: Scale::Linear };
+    Setting { name, section: Section::Environment, kind, label, unit: text("", ""), help, advanced }
+}
+
+/// A parameter that is a whole number.
+pub(super) const fn count(
+    name: &'static str,
+    [default, min, max]: [u32; 3],
+    label: Text,
+    unit: Text,
+    help: Text,
+    advanced: bool,
+) -> Setting {
+    Setting { name, section: Section::Environment, kind: Kind::Integer { default, min, max }, label, unit, help, advanced }
+}

@@ -1,0 +1,69 @@
+//! Which episodes a training step plays: questions and draws by their place.
+
+use crate::config::ExperimentConfig;
+use crate::environment::{self, Environment};
+use crate::rollout::{Episode, GroupInfo, Prefix};
+use crate::seed::{Draws, Purpose, RootSeed};
+use crate::vocabulary::Token;
+
+/// Where a group starts: enough to play any of its episodes again.
+pub struct GroupStart {
+    /// Just reset.
+    pub environment: Box<dyn Environment>,
+    pub prompt: Vec<Token>,
+    /// Its place in the draws of the step; differs from its index where the group was sampled in place of another.
+    pub place: u32,
+}
+
+impl GroupStart {
+    /// The question at a place of a training step.
+    pub fn new(config: &ExperimentConfig, iteration: usize, place: u32) -> Self {
+        let mut environment = environment::create(config);
+        let draws = RootSeed(config.seed).draws(Purpose::Question, iteration as u32, place, 0);
+        GroupStart { prompt: environment.reset(draws), environment, place }
+    }
+
+    /// What the members of the group share.
+    pub fn info(&self) -> GroupInfo {
+        GroupInfo {
+            prompt: self.prompt.clone(),
+            question_type: self.environment.question_type(),
+            hidden_state: self.environment.hidden_state(),
+        }
+    }
+
+    /// The episodes of the group: the same question and hidden state, sampling draws of their own.
+    pub fn episodes(&self, config: &ExperimentConfig, iteration: usize, group: usize) -> impl Iterator<Item = Episode> {
+        let root = RootSeed(config.seed);
+        (0..config.num_generations).map(move |member| Episode {
+            group,
+            member,
+            environment: self.environment.boxed_clone(),
+            prefix: Prefix::prompt(self.prompt.clone()),
+            sampling: root.draws(Purpose::SampleToken, iteration as u32, self.place, member as u32),
+            tool: self.tool_draws(config, iteration, member),
+        })
+    }
+
+    /// The tool draws of one member.
+    pub fn tool_draws(&self, config: &ExperimentConfig, iteration: usize, member: usize) -> Draws {
+        RootSeed(config.seed).draws(Purpose::Tool, iteration as u32, self.place, member as u32)
+    }
+}
+
+/// The held-out questions: the same, with the same draws, in every step.
+pub fn held_out_episodes(config: &ExperimentConfig, count: usize) -> impl Iterator<Item = Episode> {
+    let root = RootSeed(config.seed);
+    (0..count).map(move |index| {
+        let mut environment = environment::create(config);
+        let question = index as u32;
+        Episode {
+            group: index,
+            member: 0,
+            prefix: Prefix::prompt(environment.reset(root.draws(Purpose::HeldOutQuestion, 0, question, 0))),
+            environment,
+            sampling: root.draws(Purpose::HeldOutSampleToken, 0, question, 0),
+            tool: root.draws(Purpose::HeldOutTool, 0, question, 0),
+        }
+    })
+}
