@@ -104,7 +104,7 @@ class Experiment {
    */
   changesFrom(before: ExperimentConfig): Difference[] {
     const { config, module } = this;
-    if (!config || !module) return [];
+    if (!config || !module || before === config) return [];
     if (before.environment === config.environment) return module.differences(before, config);
     const environment = module.differences(before, config).filter(({ name }) => name === 'environment');
     return [...environment, ...module.differences(module.with_environment(before, config.environment), config)];
