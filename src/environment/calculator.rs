@@ -36,7 +36,7 @@
 //! <q> 3 + 4 * 7 ? <calc> 4 * 7 <eot> <obs> 2 8 </obs> <calc> 3 + 2 8 <eot> <obs> 3 1 </obs> <answer> 3 1 <eot>
 //! ```
 
-use super::parameter::share;
+use super::parameter::{demonstrated, share};
 use super::{Demonstrator, Environment, Facts, Grammar, Observation, Step};
 use crate::config::{ChoiceOption, ContextNeed, DefaultValue, EnvironmentDeclaration, Kind, Parameters, Section, Setting, text};
 use crate::seed::Draws;
@@ -83,7 +83,7 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
             ),
             false,
         ),
-        share(
+        demonstrated(
             "direct_answers",
             0.3,
             text("Demonstrations without the tool", "不用工具的示范比例"),
@@ -92,7 +92,6 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
                      them teach it to make answers up.",
                 "示范中不用工具、直接写出正确答案的比例；策略自己算不出这些答案，因此调高后会学到凭空编造答案。",
             ),
-            true,
         ),
     ],
     defaults: &[

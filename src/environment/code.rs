@@ -38,7 +38,7 @@
 //! <q> C ? <run> C 1 <eot> <obs> ERR 7 </obs> <run> C 7 <eot> <obs> C = 6 </obs> <answer> 6 <eot>
 //! ```
 
-use super::parameter::share;
+use super::parameter::{demonstrated, share};
 use super::{Demonstrator, Environment, Facts, Grammar, Observation, Step};
 use crate::config::{ContextNeed, DefaultValue, EnvironmentDeclaration, Parameters, text};
 use crate::seed::Draws;
@@ -66,7 +66,7 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
             ),
             false,
         ),
-        share(
+        demonstrated(
             "cache_demonstrations",
             0.7,
             text("Demonstrations with the cache", "使用缓存的示范比例"),
@@ -75,9 +75,8 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
                      never sees a run and reinforcement learning does not discover it.",
                 "示范中直接采信缓存的比例，其余示范会运行程序；设为 1 时策略从未见过运行，强化学习也探索不到它。",
             ),
-            true,
         ),
-        share(
+        demonstrated(
             "give_up",
             0.5,
             text("Giving up after an error", "报错后放弃的比例"),
@@ -86,7 +85,6 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
                      turning it up makes errors look useless.",
                 "示范在报错后随便答一个数字、而不是用报错给出的参数重跑的比例；调高后，报错看起来就没有用。",
             ),
-            true,
         ),
     ],
     defaults: &[

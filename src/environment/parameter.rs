@@ -8,6 +8,11 @@ pub(super) const fn share(name: &'static str, default: f64, label: Text, help: T
     Setting { name, section: Section::Environment, kind, label, unit: text("", ""), help, advanced }
 }
 
+/// A share of the demonstrator: it stands with the warm start, and a shipped checkpoint fits only if it is as it was there.
+pub(super) const fn demonstrated(name: &'static str, default: f64, label: Text, help: Text) -> Setting {
+    Setting { section: Section::WarmStart, ..share(name, default, label, help, true) }
+}
+
 /// A parameter that is a whole number.
 pub(super) const fn count(
     name: &'static str,

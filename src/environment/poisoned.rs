@@ -38,7 +38,7 @@
 //! <q> H ? <search> H <eot> <obs> H = 9 - </obs> <verify> H <eot> <obs> H = 3 . </obs> <answer> 3 <eot>
 //! ```
 
-use super::parameter::share;
+use super::parameter::{demonstrated, share};
 use super::{Demonstrator, Environment, Facts, Grammar, Observation, Step};
 use crate::config::{ContextNeed, DefaultValue, EnvironmentDeclaration, ExperimentConfig, Parameters, text};
 use crate::seed::Draws;
@@ -67,7 +67,7 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
             ),
             false,
         ),
-        share(
+        demonstrated(
             "guess_demonstrations",
             0.1,
             text("Demonstrations that guess", "直接猜测的示范比例"),
@@ -75,9 +75,8 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
                 "Share of demonstrations that answer a random digit at once; all others begin with a search.",
                 "示范中一上来就随便答一个数字的比例，其余示范先搜索；调高后，热启动的成功率更低。",
             ),
-            true,
         ),
-        share(
+        demonstrated(
             "verify_demonstrations",
             0.2,
             text("Checks in demonstrations", "示范核实的比例"),
@@ -86,9 +85,8 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
                      sees a check and reinforcement learning does not discover it.",
                 "示范在搜索之后的每一轮选择核实的比例（与标记无关）；设为 0 时策略从未见过核实，强化学习也探索不到它。",
             ),
-            true,
         ),
-        share(
+        demonstrated(
             "search_again",
             0.2,
             text("Further searches in demonstrations", "示范再次搜索的比例"),
@@ -97,7 +95,6 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
                      answers the last digit seen.",
                 "示范在搜索之后的每一轮选择再搜一次的比例；既不核实也不再搜时，就回答最后看到的数字。",
             ),
-            true,
         ),
     ],
     defaults: &[

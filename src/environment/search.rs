@@ -41,7 +41,7 @@
 //! <q> G ? <note> _ <search> G <eot> <obs> G > H </obs> <search> H <eot> <obs> H = 3 </obs> <answer> 3 <eot>
 //! ```
 
-use super::parameter::{count, share};
+use super::parameter::{count, demonstrated, share};
 use super::{Demonstrator, Environment, Facts, Grammar, Observation, Step};
 use crate::config::{ContextNeed, DefaultValue, EnvironmentDeclaration, ExperimentConfig, Parameters, text};
 use crate::seed::Draws;
@@ -138,7 +138,7 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
             ),
             true,
         ),
-        share(
+        demonstrated(
             "two_search_demonstrations",
             0.17,
             text("Demonstrations with 2 searches", "搜索两次的示范比例"),
@@ -147,9 +147,8 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
                      reinforcement learning does not discover it.",
                 "示范中搜索两次的比例（与是否需要无关）；设为 0 时策略从未见过第二次搜索，强化学习也探索不到它。",
             ),
-            true,
         ),
-        share(
+        demonstrated(
             "no_search_demonstrations",
             0.15,
             text("Demonstrations without a search", "不搜索的示范比例"),
@@ -158,7 +157,6 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
                      when no search is needed. All other demonstrations search exactly once.",
                 "示范中不搜索、直接回答的比例（与备注是否有用无关）；调高后更容易学会何时无需搜索。其余示范恰好搜索一次。",
             ),
-            true,
         ),
     ],
     defaults: &[

@@ -38,7 +38,7 @@
 //! <obs> 4 7 A </obs> <click> 4 <eot> <obs> F 0 H </obs> <click> H <eot>
 //! ```
 
-use super::parameter::{count, share};
+use super::parameter::{count, demonstrated};
 use super::{Demonstrator, Environment, Facts, Grammar, Observation, Step};
 use crate::config::{ContextNeed, DefaultValue, EnvironmentDeclaration, ExperimentConfig, Parameters, text};
 use crate::seed::Draws;
@@ -70,7 +70,7 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
             ),
             false,
         ),
-        share(
+        demonstrated(
             "right_clicks",
             0.35,
             text("Demonstrations that read", "示范看清标签的比例"),
@@ -79,7 +79,6 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
                      gives a better warm start.",
                 "示范找到正确标签的比例，其余时候在三个标签中随便点一个；调高后热启动更好。",
             ),
-            true,
         ),
     ],
     defaults: &[

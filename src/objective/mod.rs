@@ -7,9 +7,11 @@
 //! the tensor library; the rest is behind the feature `engine`.
 
 mod aggregate;
+mod scalar;
 mod settings;
 
 pub use aggregate::{Aggregation, row_weights};
+pub use scalar::{ScalarLoss, TrainedToken, scalar_losses};
 pub use settings::{ClipBounds, KlTerm, ObjectiveSettings, PolicyLossSettings, RatioLevel, Surrogate};
 
 #[cfg(feature = "engine")]

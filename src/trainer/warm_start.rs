@@ -2,7 +2,8 @@
 
 use burn::tensor::Device;
 
-use crate::config::ExperimentConfig;
+use crate::config::{self, ExperimentConfig, Section};
+use crate::environment::{REGISTRY, declaration};
 use crate::learner::{Imitation, ImitationSettings, LearnerError, TrainingExample, UpdateSettings};
 use crate::policy::{Checkpoint, CheckpointError, Policy, PolicyConfig, Weights};
 use crate::rollout::demonstrate;
@@ -18,6 +19,9 @@ pub enum WarmStartError {
     /// The checkpoint's policy has another shape than the settings ask for.
     #[error("the checkpoint's policy differs in {field}: {found}, the settings ask for {wanted}")]
     OtherShape { field: &'static str, found: usize, wanted: usize },
+    /// The checkpoint imitates a demonstrator with other settings.
+    #[error("the checkpoint imitates a demonstrator with {field} {found}, the settings ask for {wanted}")]
+    OtherDemonstrator { field: &'static str, found: String, wanted: String },
 }
 
 /// A policy with the initial weights of the experiment's seed.
@@ -32,7 +36,8 @@ pub fn initial_policy(config: &ExperimentConfig, device: &Device) -> Result<Poli
 /// The policy of a checkpoint, if it has the shape that the experiment asks for.
 ///
 /// # Errors
-/// When the file is not a checkpoint, is damaged, or holds a policy of another shape: says which field differs.
+/// When the file is not a checkpoint, is damaged, or holds a policy of another shape or of another demonstrator: says which
+/// field differs.
 pub fn shipped_policy(config: &ExperimentConfig, file: &[u8], device: &Device) -> Result<Policy, WarmStartError> {
     let checkpoint = Checkpoint::from_bytes(file)?;
     let (found, wanted) = (&checkpoint.policy, PolicyConfig::of(config));
@@ -46,6 +51,15 @@ pub fn shipped_policy(config: &ExperimentConfig, file: &[u8], device: &Device) -
     ];
     if let Some((field, found, wanted)) = fields.into_iter().find(|(_, found, wanted)| found != wanted) {
         return Err(WarmStartError::OtherShape { field, found, wanted });
+    }
+    let imitated = config::from_link(&checkpoint.experiment, REGISTRY).config;
+    let demonstrator = declaration(config).settings.iter().filter(|setting| setting.section == Section::WarmStart);
+    for setting in demonstrator {
+        let word = |of: &ExperimentConfig| of.value(setting.name).map(|value| value.to_string()).unwrap_or_default();
+        let (found, wanted) = (word(&imitated), word(config));
+        if found != wanted {
+            return Err(WarmStartError::OtherDemonstrator { field: setting.name, found, wanted });
+        }
     }
     Ok(wanted.init(device).with_weights(&checkpoint.weights)?)
 }

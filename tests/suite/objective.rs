@@ -305,3 +305,51 @@ fn preferences_push_the_pair_apart() {
     let (up, down) = (number(preferred.grad(&gradients).unwrap()), number(rejected.grad(&gradients).unwrap()));
     assert!((up + 0.05).abs() < 1e-6 && (up + down).abs() < 1e-7, "{up} {down}");
 }
+
+/// The plain form of the policy loss, from which a view explains a token's share, has the values and gradients of the tensor form,
+/// for every surrogate and every level of the ratio.
+#[test]
+fn the_plain_form_is_the_tensor_form() {
+    let bounds = ClipBounds { low: 0.2, high: 0.28 };
+    let surrogates = [
+        Surrogate::Clip { bounds, dual: None, ceiling: None },
+        Surrogate::Clip { bounds, dual: Some(1.5), ceiling: Some(1.4) },
+        Surrogate::Cispo { low: 0.0, high: 1.3 },
+        Surrogate::Sapo { positive: 1.0, negative: 1.05 },
+        Surrogate::GeometricMean { bounds },
+    ];
+    let device = cpu().autodiff();
+    let only = [1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0];
+    let new = [-0.3, -2.0, -9.0, -0.1, -1.7, 3.0, -0.9];
+    let old = [-1.1, -0.6, -0.2, -0.2, -1.6, 0.0, -0.4];
+    let advantages = [1.0, -0.7, 5.0, 1.0, -0.7, 2.0, 1.3];
+    for surrogate in surrogates {
+        for ratio_level in [RatioLevel::Token, RatioLevel::Sequence, RatioLevel::SequenceToken] {
+            for log_ratio_limit in [None, Some(0.75)] {
+                let settings = PolicyLossSettings { surrogate, ratio_level, log_ratio_limit };
+                let row = |values: [f64; 7]| matrix(&[values.to_vec()], &device);
+                let tracked = row(new).require_grad();
+                let part = policy_loss(tracked.clone(), row(old), row(advantages), mask(&[only.to_vec()], &device), &settings);
+                let losses = numbers(part.loss.clone());
+                let gradients = numbers(tracked.grad(&part.loss.sum().backward()).unwrap());
+                let (ratios, clipped) = (numbers(part.ratio), numbers(part.clipped + part.dual_clipped));
+                let trained: Vec<usize> = (0..7).filter(|&place| only[place] == 1.0).collect();
+                let token = |&place: &usize| TrainedToken {
+                    log_prob: new[place],
+                    old_log_prob: old[place],
+                    advantage: advantages[place],
+                };
+                let plain = scalar_losses(&trained.iter().map(token).collect::<Vec<_>>(), &settings);
+                for (plain, place) in plain.iter().zip(trained) {
+                    let close = |a: f64, b: f64, what: &str| {
+                        assert!((a - b).abs() < 1e-5 * (1.0 + b.abs()), "{settings:?} token {place} {what}: {a}, {b}")
+                    };
+                    close(plain.loss, losses[place], "loss");
+                    close(plain.gradient, gradients[place], "gradient");
+                    close(plain.ratio, ratios[place], "ratio");
+                    assert_eq!(plain.clipped, clipped[place] > 0.0, "{settings:?} token {place}");
+                }
+            }
+        }
+    }
+}
