@@ -215,10 +215,10 @@ experiment! {
     scale_rewards: ScaleRewards, "std", Credit, more, choice("group", ScaleRewards::OPTIONS),
         ["Scaling of advantages", "优势缩放"], ["", ""],
         "What advantages are divided by: (x - mean) / (std + 1e-4) with the sample deviation of the group, where groups weigh about \
-         the same, or of the batch, or nothing (Dr.GRPO); RLOO is never divided, REINFORCE++ and GAE are whitened over all \
-         trained tokens.",
-        "优势除以什么：(x − 均值) / (标准差 + 1e-4)，取组内样本标准差则各组分量相近，也可取整批的标准差，或者不除（Dr.GRPO）；RLOO 从不除，\
-         REINFORCE++ 和 GAE 总是在整批受训词元上做白化。";
+         the same, or of the batch, or nothing (Dr.GRPO); for tree and Monte-Carlo the root mean square stands for std, RLOO is \
+         never divided, REINFORCE++ and GAE are whitened over all trained tokens.",
+        "优势除以什么：(x − 均值) / (标准差 + 1e-4)，取组内样本标准差则各组分量相近，也可取整批的标准差，或者不除（Dr.GRPO）；树和蒙特卡洛以均方根代替\
+         标准差，RLOO 从不除，REINFORCE++ 和 GAE 总是在整批受训词元上做白化。";
     turn_baseline: TurnBaseline, "tb", Credit, more, choice("turn_index", TurnBaseline::OPTIONS),
         ["Baseline of return-to-go", "剩余回报的基线"], ["", ""],
         "What a return-to-go is compared with: the mean over the group's episodes that reached the same turn, or over all turns of \
@@ -240,11 +240,11 @@ experiment! {
         "How far GAE looks ahead before it trusts the critic, A = Σ (γλ)^j δ over the turns to come; at 0 one turn, at 1 to the end \
          of the episode.",
         "GAE 在相信评论家之前往后看多远：A = Σ (γλ)^j δ，对之后各轮求和；0 只看一轮，1 看到轨迹结束。";
-    monte_carlo_samples: usize, "mc", Credit, more, integer(9, 1, 64), ["Re-rolls per state", "每个状态的重采样次数"],
+    monte_carlo_samples: usize, "mc", Credit, more, integer(9, 1, 64), ["Re-rolls per state", "每个状态的续采次数"],
         ["episodes", "条"],
         "How many fresh episodes measure the value of a state for Monte-Carlo credit (9 in VinePPO); more of them are less noisy, and \
          every step takes longer.",
-        "蒙特卡洛信用用多少条新轨迹来测一个状态的价值（VinePPO 用 9 条）；越多噪声越小，每步也越慢。";
+        "蒙特卡洛信用从一个状态续采多少条新轨迹来测它的价值（VinePPO 用 9 条）；越多噪声越小，每步也越慢。";
 
     turn_limit: usize, "turns", Rollout, more, integer(5, 1, 8), ["Turn limit", "轮数上限"], ["turns", "轮"],
         "An episode is cut after this many turns; more turns leave room for more tool calls, and at 1 the policy must answer at \

@@ -7,9 +7,9 @@
 //! reward and value 0. Over turns the question does not arise.
 
 use super::map::Parts;
-use super::{Comparison, Inputs, Method, Part, PartKind};
+use super::{Comparison, Inputs, Method, Part, PartKind, Whitened};
 
-pub(super) const METHOD: Method = Method { parts, whitened: true, needs_values: true };
+pub(super) const METHOD: Method = Method { parts, whitened: Whitened::Always, needs_values: true };
 
 /// `A_k = delta_k + gamma lambda A_{k+1}` for one trajectory, before whitening. `values[k]` is the value before step `k`; after the
 /// last step it is 0. `A_k + V_k` is what a critic is trained towards.

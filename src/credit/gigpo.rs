@@ -9,10 +9,10 @@
 //! authors' code can also pool observations that are merely similar as texts.
 
 use super::map::Parts;
-use super::{Comparison, Convention, Inputs, Method, Part, PartKind, compare, outcome_advantages, per_turn, rows_like};
+use super::{Comparison, Convention, Inputs, Method, Part, PartKind, Whitened, compare, outcome_advantages, per_turn, rows_like};
 use crate::config::CreditAnchor;
 
-pub(super) const METHOD: Method = Method { parts, whitened: false, needs_values: false };
+pub(super) const METHOD: Method = Method { parts, whitened: Whitened::Never, needs_values: false };
 
 /// The two parts and their sum.
 #[derive(Clone, Debug, PartialEq)]

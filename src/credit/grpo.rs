@@ -7,9 +7,9 @@
 //! (arXiv:2503.20783). A group of equal returns gives exactly 0; a group of one gives 0 (verl gives the raw reward).
 
 use super::map::Parts;
-use super::{Convention, Inputs, Method, Part, PartKind, compare, parts_of};
+use super::{Convention, Inputs, Method, Part, PartKind, Whitened, compare, parts_of};
 
-pub(super) const METHOD: Method = Method { parts, whitened: false, needs_values: false };
+pub(super) const METHOD: Method = Method { parts, whitened: Whitened::Never, needs_values: false };
 
 /// Advantages of one value per trajectory, compared within each group, `[trajectory]`.
 pub fn outcome_advantages(groups: &[usize], returns: &[f64], convention: Convention) -> Vec<f64> {

@@ -1,5 +1,6 @@
 //! The credit map: one advantage per turn, with the numbers it was made of.
 
+use super::Whitened;
 use super::compare::{Comparison, Whitening};
 use super::evidence::Evidence;
 
@@ -62,7 +63,7 @@ pub(super) type Parts = Vec<Vec<Vec<Part>>>;
 /// The advantage of every turn and how it came about. Arrays are `[trajectory][turn]`.
 ///
 /// `advantage = (sum of weight * (value - baseline) / scale over the parts - whitening.mean) / whitening.scale`, the whitening
-/// only where there is one. `values`, `baselines` and `scales` say the same as one comparison, whitening folded in:
+/// only where the group has one. `values`, `baselines` and `scales` say the same as one comparison, whitening folded in:
 /// `advantage = (value - baseline) / scale`.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
@@ -83,8 +84,8 @@ pub struct CreditMap {
     pub advantages: Vec<Vec<f64>>,
     /// The summands of every advantage, `[trajectory][turn][part]`.
     pub parts: Vec<Vec<Vec<Part>>>,
-    /// The centring and division over the whole batch that came last, where the method has one.
-    pub whitening: Option<Whitening>,
+    /// Per group: the centring and division over the whole batch that came last, where there was one.
+    pub whitening: Vec<Option<Whitening>>,
     /// Per group: whether all advantages are 0, so that nothing can be learned from it.
     pub no_signal: Vec<bool>,
     /// The method needs state values (a critic's or re-rolled ones) and there are none: all advantages are 0.
@@ -93,23 +94,28 @@ pub struct CreditMap {
 
 impl CreditMap {
     /// Adds up parts and whitens, weighting turns by their trained tokens, if asked.
-    pub(super) fn of(evidence: &Evidence, returns_to_go: Vec<Vec<f64>>, parts: Parts, whitened: bool) -> Self {
+    pub(super) fn of(evidence: &Evidence, returns_to_go: Vec<Vec<f64>>, parts: Parts, whitened: Whitened) -> Self {
+        let groups = evidence.groups.iter().max().map_or(0, |&last| last + 1);
         // Folding from 0.0: the sum of nothing is -0.0.
         let sum = |parts: &Vec<Part>| parts.iter().fold(0.0, |sum, part| sum + part.contribution());
         let mut advantages: Vec<Vec<f64>> = parts.iter().map(|turns| turns.iter().map(sum).collect()).collect();
         let tokens: Vec<f64> = evidence.trained_tokens.concat().iter().map(|&tokens| tokens as f64).collect();
-        let whitening = whitened.then(|| Whitening::of(&advantages.concat(), &tokens, Whitening::VERL));
-        if let Some(whitening) = whitening {
-            advantages.iter_mut().flatten().for_each(|advantage| *advantage = whitening.apply(*advantage));
+        let mut whitening = vec![None; groups];
+        if whitened != Whitened::Never {
+            let over_batch = Whitening::of(&advantages.concat(), &tokens, Whitening::VERL);
+            let silent = all_zero(groups, evidence, &advantages);
+            let skipped = |group: usize| whitened == Whitened::GroupsWithSignal && silent[group];
+            (0..groups).filter(|&group| !skipped(group)).for_each(|group| whitening[group] = Some(over_batch));
         }
-        let compared: Vec<Vec<[f64; 3]>> =
-            parts.iter().map(|turns| turns.iter().map(|parts| one_comparison(parts, whitening)).collect()).collect();
+        let mut compared: Vec<Vec<[f64; 3]>> = Vec::with_capacity(parts.len());
+        for ((&group, turns), parts) in evidence.groups.iter().zip(&mut advantages).zip(&parts) {
+            if let Some(whitening) = whitening[group] {
+                turns.iter_mut().for_each(|advantage| *advantage = whitening.apply(*advantage));
+            }
+            compared.push(parts.iter().map(|parts| one_comparison(parts, whitening[group])).collect());
+        }
         let column = |index: usize| compared.iter().map(|turns| turns.iter().map(|entry| entry[index]).collect()).collect();
         let peers = |parts: &Vec<Part>| parts.iter().map(|part| part.peers).max().unwrap_or(0);
-        let mut no_signal = vec![true; evidence.groups.iter().max().map_or(0, |&last| last + 1)];
-        for (&group, turns) in evidence.groups.iter().zip(&advantages) {
-            no_signal[group] &= turns.iter().all(|&advantage| advantage == 0.0);
-        }
         CreditMap {
             rewards: evidence.rewards.clone(),
             returns_to_go,
@@ -117,10 +123,10 @@ impl CreditMap {
             baselines: column(1),
             scales: column(2),
             peers: parts.iter().map(|turns| turns.iter().map(peers).collect()).collect(),
+            no_signal: all_zero(groups, evidence, &advantages),
             advantages,
             parts,
             whitening,
-            no_signal,
             needs_values: false,
         }
     }
@@ -128,8 +134,15 @@ impl CreditMap {
     /// What a method gives that lacks the values it needs: zeros, and the flag.
     pub(super) fn without_values(evidence: &Evidence, returns_to_go: Vec<Vec<f64>>) -> Self {
         let parts = evidence.rewards.iter().map(|turns| vec![Vec::new(); turns.len()]).collect();
-        CreditMap { needs_values: true, ..CreditMap::of(evidence, returns_to_go, parts, false) }
+        CreditMap { needs_values: true, ..CreditMap::of(evidence, returns_to_go, parts, Whitened::Never) }
     }
+}
+
+/// Per group, whether all numbers of its turns are 0.
+fn all_zero(groups: usize, evidence: &Evidence, rows: &[Vec<f64>]) -> Vec<bool> {
+    let mut zero = vec![true; groups];
+    evidence.groups.iter().zip(rows).for_each(|(&group, turns)| zero[group] &= turns.iter().all(|&x| x == 0.0));
+    zero
 }
 
 /// Parts as one comparison: value, baseline, scale.

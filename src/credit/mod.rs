@@ -1,6 +1,6 @@
 //! Credit assignment: from rewards per turn to one advantage per turn, with the numbers it was made of.
 //!
-//! Pure functions of plain data: no tensors, no policy, no randomness. One file per method; a new method is that file, its word
+//! Pure functions of plain data: no tensors, no policy, no hidden randomness. One file per method; a new method is that file, its word
 //! in [`CreditMethod`] and one line in `registry!`.
 //!
 //! What holds for all of them: there is one discount, `gamma` per turn, in every return of the map (at `gamma = 1` the formulas
@@ -60,10 +60,19 @@ use map::Parts;
 /// One method: how it makes the parts of every advantage, and what it needs.
 struct Method {
     parts: fn(&Inputs) -> Parts,
-    /// Advantages are centred and divided over the trained tokens of the batch at the end.
-    whitened: bool,
+    whitened: Whitened,
     /// It compares values of states, which have to be given.
     needs_values: bool,
+}
+
+/// Whether advantages are centred and divided over the trained tokens of the batch at the end.
+#[derive(Clone, Copy, PartialEq)]
+enum Whitened {
+    Never,
+    /// All of them.
+    Always,
+    /// Those of groups in which the parts are not all 0: whitening moves the mean, and a group of equals must not be moved.
+    GroupsWithSignal,
 }
 
 /// What a method works on.

@@ -8,9 +8,9 @@
 
 use super::map::Parts;
 use super::tree::temporal_parts;
-use super::{Inputs, Method};
+use super::{Inputs, Method, Whitened};
 
-pub(super) const METHOD: Method = Method { parts, whitened: false, needs_values: true };
+pub(super) const METHOD: Method = Method { parts, whitened: Whitened::Never, needs_values: true };
 
 /// `r_k + gamma V_{k+1} - V_k` for one trajectory. `values[k]` is the value before turn `k`; after the last turn it is 0.
 pub fn temporal_differences(rewards: &[f64], values: &[f64], gamma: f64) -> Vec<f64> {

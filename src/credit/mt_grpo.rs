@@ -8,9 +8,9 @@
 //! advantage of both rewards added up, so that the advantages of a group need not sum to 0.
 
 use super::map::Parts;
-use super::{Comparison, Convention, Inputs, Method, Part, PartKind, compare, discounted_returns, outcome_advantages};
+use super::{Comparison, Convention, Inputs, Method, Part, PartKind, Whitened, compare, discounted_returns, outcome_advantages};
 
-pub(super) const METHOD: Method = Method { parts, whitened: false, needs_values: false };
+pub(super) const METHOD: Method = Method { parts, whitened: Whitened::Never, needs_values: false };
 
 /// What a trajectory of a single turn gets.
 #[derive(Clone, Copy, Debug, PartialEq)]

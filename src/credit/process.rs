@@ -8,9 +8,11 @@
 //! and it offers statistics in which every trajectory weighs the same whatever its length.
 
 use super::map::Parts;
-use super::{Convention, Inputs, Method, Part, PartKind, compare, compare_weighted, discounted_returns, per_turn, rows_like};
+use super::{
+    Convention, Inputs, Method, Part, PartKind, Whitened, compare, compare_weighted, discounted_returns, per_turn, rows_like,
+};
 
-pub(super) const METHOD: Method = Method { parts, whitened: false, needs_values: false };
+pub(super) const METHOD: Method = Method { parts, whitened: Whitened::Never, needs_values: false };
 
 /// `(r - mean) / scale` over all turns of the group, `[trajectory][turn]`. With `equal_weight` every trajectory counts the same,
 /// its turns sharing the weight.

@@ -197,7 +197,7 @@ pub fn provenance(
         position,
         turn,
         parts: map.parts[index][turn].iter().map(part).collect(),
-        whitening: map.whitening,
+        whitening: map.whitening[trajectory.group],
         advantage: map.advantages[index][turn],
         token: losses[index][position],
     })

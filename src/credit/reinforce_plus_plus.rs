@@ -6,9 +6,9 @@
 //! verl lost the credit of all turns before a tool result, because they multiplied the running return by the loss mask.
 
 use super::map::Parts;
-use super::{Comparison, Inputs, Method, Part, PartKind, parts_of};
+use super::{Comparison, Inputs, Method, Part, PartKind, Whitened, parts_of};
 
-pub(super) const METHOD: Method = Method { parts, whitened: true, needs_values: false };
+pub(super) const METHOD: Method = Method { parts, whitened: Whitened::Always, needs_values: false };
 
 fn parts(inputs: &Inputs) -> Parts {
     let nothing = Comparison { baseline: 0.0, scale: 1.0, peers: 0 };

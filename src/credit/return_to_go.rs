@@ -8,10 +8,10 @@
 //! `gamma < 1` it favours late turns whatever they did.
 
 use super::map::Parts;
-use super::{Convention, Inputs, Method, Part, PartKind, compare, parts_of, per_turn, rows_like};
+use super::{Convention, Inputs, Method, Part, PartKind, Whitened, compare, parts_of, per_turn, rows_like};
 use crate::config::TurnBaseline;
 
-pub(super) const METHOD: Method = Method { parts, whitened: false, needs_values: false };
+pub(super) const METHOD: Method = Method { parts, whitened: Whitened::Never, needs_values: false };
 
 /// `G_k = r_k + gamma G_{k+1}` for one trajectory.
 pub fn discounted_returns(rewards: &[f64], gamma: f64) -> Vec<f64> {

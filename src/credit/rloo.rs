@@ -6,9 +6,9 @@
 //! the raw reward).
 
 use super::map::Parts;
-use super::{Comparison, Convention, Inputs, Lone, Method, Part, PartKind, Scaling, compare, parts_of};
+use super::{Comparison, Convention, Inputs, Lone, Method, Part, PartKind, Scaling, Whitened, compare, parts_of};
 
-pub(super) const METHOD: Method = Method { parts, whitened: false, needs_values: false };
+pub(super) const METHOD: Method = Method { parts, whitened: Whitened::Never, needs_values: false };
 
 /// What each value is compared with: the mean of the others with the same group, `[trajectory]`.
 pub fn leave_one_out(groups: &[usize], values: &[f64], lone: Lone) -> Vec<Comparison> {

@@ -10,9 +10,9 @@
 use std::collections::HashMap;
 
 use super::map::Parts;
-use super::{Comparison, Inputs, Method, Part, PartKind, parts_of, per_turn, rows_like};
+use super::{Comparison, Inputs, Method, Part, PartKind, Whitened, parts_of, per_turn, rows_like};
 
-pub(super) const METHOD: Method = Method { parts, whitened: false, needs_values: false };
+pub(super) const METHOD: Method = Method { parts, whitened: Whitened::Never, needs_values: false };
 
 /// The members that share a history, with the sum of `r + gamma V(after)` of their next turns.
 struct Node {

@@ -49,10 +49,10 @@ export type CreditAnchor = "history" | "observation";
  * The advantage of every turn and how it came about. Arrays are `[trajectory][turn]`.
  *
  * `advantage = (sum of weight * (value - baseline) / scale over the parts - whitening.mean) / whitening.scale`, the whitening
- * only where there is one. `values`, `baselines` and `scales` say the same as one comparison, whitening folded in:
+ * only where the group has one. `values`, `baselines` and `scales` say the same as one comparison, whitening folded in:
  * `advantage = (value - baseline) / scale`.
  */
-export type CreditMap = { rewards: Array<Array<number>>, returns_to_go: Array<Array<number>>, values: Array<Array<number>>, baselines: Array<Array<number>>, scales: Array<Array<number>>, peers: Array<Array<number>>, advantages: Array<Array<number>>, parts: Array<Array<Array<Part>>>, whitening: Whitening | null, no_signal: Array<boolean>, needs_values: boolean };
+export type CreditMap = { rewards: Array<Array<number>>, returns_to_go: Array<Array<number>>, values: Array<Array<number>>, baselines: Array<Array<number>>, scales: Array<Array<number>>, peers: Array<Array<number>>, advantages: Array<Array<number>>, parts: Array<Array<Array<Part>>>, whitening: Array<Whitening | null>, no_signal: Array<boolean>, needs_values: boolean };
 
 /**
  * How rewards become advantages.

@@ -209,6 +209,7 @@ fn abridged(mut batch: Batch) -> Batch {
         credit.peers.truncate(kept);
         credit.parts.truncate(kept);
         credit.no_signal.truncate(RECORDED_GROUPS);
+        credit.whitening.truncate(RECORDED_GROUPS);
     }
     batch
 }

@@ -27,19 +27,19 @@ fn evidence(trajectories: &[Trajectory]) -> Evidence {
 fn histories_are_equal_exactly_where_all_tokens_before_are() {
     let one = spoken([1, 2], &[(&[3, 4], &[5, 6]), (&[7], &[8]), (&[9], &[])]);
     let other_result = spoken([1, 2], &[(&[3, 4], &[5, 5]), (&[7], &[8]), (&[9], &[])]);
-    let other_action = spoken([1, 2], &[(&[3, 4], &[5, 6]), (&[6], &[8])]);
+    let other_action = spoken([1, 2], &[(&[3, 4], &[5, 6]), (&[6], &[8]), (&[9], &[])]);
     let other_prompt = spoken([2, 2], &[(&[3, 4], &[5, 6])]);
     let Evidence { histories, observations, trained_tokens, .. } = evidence(&[one, other_result, other_action, other_prompt]);
-    assert_eq!(histories.iter().map(Vec::len).collect::<Vec<_>>(), [4, 4, 3, 2]);
+    assert_eq!(histories.iter().map(Vec::len).collect::<Vec<_>>(), [4, 4, 4, 2]);
     let shared = |a: usize, b: usize| histories[a].iter().zip(&histories[b]).take_while(|(a, b)| a == b).count();
     assert_eq!([shared(0, 1), shared(0, 2), shared(0, 3)], [1, 2, 0]);
     assert!(histories[0][1..].iter().zip(&histories[1][1..]).all(|(a, b)| a != b));
     // The second result is the same in all; the first only where nothing differs.
-    assert_eq!(observations.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 2, 1]);
+    assert_eq!(observations.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 3, 1]);
     assert!(observations[0][0] == observations[1][0] && observations[0][0] != observations[3][0]);
     assert!(observations[0][1] != observations[1][1] && observations[0][1] == observations[2][1]);
-    assert!(observations[0][2] == observations[1][2]);
-    assert_eq!(trained_tokens, [vec![2, 1, 1], vec![2, 1, 1], vec![2, 1], vec![2]]);
+    assert!(observations[0][2] == observations[1][2] && observations[0][2] == observations[2][2]);
+    assert_eq!(trained_tokens, [vec![2, 1, 1], vec![2, 1, 1], vec![2, 1, 1], vec![2]]);
 }
 
 #[test]

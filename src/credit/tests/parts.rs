@@ -3,12 +3,12 @@
 use super::*;
 
 /// The formula that the map's documentation states, worked out on its own.
-fn recomputed(map: &CreditMap, index: usize, turn: usize) -> f64 {
+fn recomputed(map: &CreditMap, group: usize, (index, turn): (usize, usize)) -> f64 {
     let mut sum = 0.0;
     for Part { weight, value, baseline, scale, .. } in &map.parts[index][turn] {
         sum += weight * (value - baseline) / scale;
     }
-    map.whitening.map_or(sum, |whitening| (sum - whitening.mean) / whitening.scale)
+    map.whitening[group].map_or(sum, |whitening| (sum - whitening.mean) / whitening.scale)
 }
 
 proptest! {
@@ -16,13 +16,17 @@ proptest! {
     fn the_parts_of_an_advantage_give_the_advantage(evidence in evidences(), config in configs()) {
         let map = assign(&evidence, &config);
         prop_assert!(!map.needs_values);
-        prop_assert_eq!(map.whitening.is_some(), WHITENED.contains(&config.credit_method));
+        for (group, whitening) in map.whitening.iter().enumerate() {
+            let whitened = WHITENED.contains(&config.credit_method);
+            let silent = config.credit_method == CreditMethod::ReinforcePpBaseline && map.no_signal[group];
+            prop_assert_eq!(whitening.is_some(), whitened && !silent);
+        }
         for (index, advantages) in map.advantages.iter().enumerate() {
             prop_assert_eq!(advantages.len(), evidence.rewards[index].len());
             for (turn, &advantage) in advantages.iter().enumerate() {
                 let tolerance = 1e-9 * (1.0 + advantage.abs());
                 prop_assert!(!map.parts[index][turn].is_empty());
-                prop_assert!((recomputed(&map, index, turn) - advantage).abs() <= tolerance);
+                prop_assert!((recomputed(&map, evidence.groups[index], (index, turn)) - advantage).abs() <= tolerance);
                 let [value, baseline, scale] = [&map.values, &map.baselines, &map.scales].map(|rows| rows[index][turn]);
                 let once = (value - baseline) / scale;
                 // Differences of large numbers over a tiny scale lose digits.
@@ -47,7 +51,7 @@ proptest! {
     #[test]
     fn a_turn_without_a_peer_has_no_advantage(evidence in evidences(), config in configs()) {
         let map = assign(&evidence, &ExperimentConfig { turn_baseline: TurnBaseline::TurnIndex, ..config.clone() });
-        if !WHITENED.contains(&config.credit_method) && config.credit_method != CreditMethod::Process {
+        if config.credit_method != CreditMethod::Process {
             for (peers, advantages) in map.peers.iter().zip(&map.advantages) {
                 prop_assert!(peers.iter().zip(advantages).all(|(&peers, &advantage)| peers != 1 || advantage == 0.0));
             }
@@ -83,7 +87,7 @@ fn the_map_shows_what_an_advantage_was_made_of() {
     assert_close(&map.returns_to_go.concat(), &[0.91, 0.9, 1.0, 0.1, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0], 1e-12);
     assert_close(&map.baselines[0], &[0.5025, 0.475, 0.5], 1e-12);
     assert_eq!((&map.peers[0], &map.peers[3]), (&vec![4, 4, 2], &vec![4, 4]));
-    assert_eq!((map.no_signal, map.whitening), (vec![false], None));
+    assert_eq!((map.no_signal, map.whitening), (vec![false], vec![None]));
     let part = map.parts[0][2][0];
     assert_eq!((part.kind, part.turn, part.weight, part.value, part.peers), (PartKind::ReturnToGo, 2, 1.0, 1.0, 2));
 }

@@ -49,7 +49,7 @@ proptest! {
         let map = assign(&evidence, &config);
         let close = |sum: f64, what: &str| assert!(sum.abs() < 1e-8, "{what}: {sum} in {:?}", map.advantages);
         let advantage = |index: usize, turn: usize| map.advantages[index][turn];
-        if WHITENED.contains(&config.credit_method) {
+        if WHITENED.contains(&config.credit_method) && map.whitening.iter().all(Option::is_some) {
             let tokens = |index: usize, turn: usize| evidence.trained_tokens[index][turn] as f64;
             close(sum_where(&map, |_, _| true, |i, k| tokens(i, k) * advantage(i, k)), "whitened, over tokens");
         }
@@ -149,7 +149,7 @@ proptest! {
             let (old, new) = (before.advantages[index][turn], after.advantages[index][turn]);
             if WHITENED.contains(&config.credit_method) {
                 // Variances of the draws are 0 or large against the 1e-8 beside them, but for rare small ones.
-                let scale = before.whitening.map_or(1.0, |whitening| whitening.scale.min(whitening.scale * factor));
+                let scale = before.whitening[evidence.groups[index]].map_or(1.0, |whitening| whitening.scale.min(whitening.scale * factor));
                 prop_assert!((old - new).abs() <= 1e-8 * old.abs() / scale.powi(2) + 1e-9, "{} became {}", old, new);
             } else if scaled {
                 // Exactly what the epsilon beside the standard deviation allows.

@@ -188,3 +188,39 @@ fn the_clip_acts_on_the_side_where_it_would_go_too_far() {
     assert_eq!(loss(5.0, -1.0, 0.2, Some(3.0)), (3.0, true));
     assert_eq!((loss(1.25, 1.0, 0.2, None).0, loss(1.25, 1.0, 0.28, None).0), (-1.2, -1.25));
 }
+
+#[test]
+fn t_23_a_group_without_signal_has_no_gradient_at_all() {
+    let group = |group: usize, rights: [bool; 3]| rights.map(|right| with_tools(trajectory(group, &[call(), answer(right)])));
+    let episodes = [group(0, [true, false, true]), group(1, [true; 3])].concat();
+    let group_methods = METHODS.iter().filter(|&&method| method != CreditMethod::ReinforcePp && !needs_values(method));
+    for &method in group_methods {
+        let map = credited(
+            &episodes,
+            &ExperimentConfig { reward_mode: RewardMode::Outcome, ..config(method, ScaleRewards::Batch, 0.9) },
+        );
+        // Process supervision compares the turns of an episode too, so that a group of equals has signal there.
+        let silent = method != CreditMethod::Process;
+        assert_eq!(map.no_signal, [false, silent], "{method:?}");
+        let clip = Clip { low: 0.2, high: 0.2, dual: None };
+        let settings = LossSettings { clip, aggregation: Aggregation::TokenMean, train_tool_tokens: false };
+        let losses = token_losses(&episodes, &map.advantages, &ratios(&episodes, 1), &settings);
+        let norms = losses.iter().map(|row| row.iter().map(|token| token.gradient.abs()).sum::<f64>());
+        let norms: Vec<f64> = norms.collect();
+        assert!(norms[..3].iter().sum::<f64>() > 0.0);
+        assert!(!silent || norms[3..] == [0.0; 3], "{method:?}: {norms:?}");
+    }
+}
+
+#[test]
+fn t_41_a_loss_of_zero_at_ratio_one_is_no_sign_of_no_gradient() {
+    let episodes = [true, false, false].map(|right| with_tools(trajectory(0, &[call(), answer(right)])));
+    let map = credited(&episodes, &config(CreditMethod::Grpo, ScaleRewards::Group, 1.0));
+    let clip = Clip { low: 0.2, high: 0.2, dual: None };
+    let settings =
+        LossSettings { clip, aggregation: Aggregation::SequenceMean { count_untrained: true }, train_tool_tokens: false };
+    let ones: Vec<Vec<f64>> = episodes.iter().map(|episode| vec![1.0; episode.tokens.len()]).collect();
+    let losses = token_losses(&episodes, &map.advantages, &ones, &settings).concat();
+    assert_close(&[losses.iter().map(|token| token.share).sum()], &[0.0], 1e-12);
+    assert!(losses.iter().map(|token| token.gradient.abs()).sum::<f64>() > 0.5);
+}

@@ -129,6 +129,11 @@ fn gigpo_compares_visits_of_the_same_page() {
     assert_close(&step(0), &[0.439375, 0.475, 0.0], 1e-9);
     assert_close(&step(1), &[0.486875, 0.0], 1e-9);
     assert_close(&step(2), &[-0.463125, -0.475, -0.463125], 1e-9);
+    // The step part counts omega times; without it this is GRPO.
+    let weighted = |step_weight| assign(&evidence, &ExperimentConfig { step_weight, ..observed.clone() }).advantages;
+    let grpo = assign(&evidence, &config(CreditMethod::Grpo, ScaleRewards::None, 0.95)).advantages;
+    assert_eq!(weighted(0.0), grpo);
+    assert_close(&weighted(3.0)[1], &[grpo[1][0] + 3.0 * 0.486875, grpo[1][1]], 1e-9);
     // Every exact history but the first is unique: there only the first turn is compared.
     let exact = Evidence { histories: vec![vec![1, 2, 3, 4], vec![1, 5, 6], vec![1, 7, 8, 9]], ..evidence };
     let map = assign(&exact, &config(CreditMethod::Gigpo, ScaleRewards::None, 0.95));
@@ -183,7 +188,7 @@ fn gae_gives_the_worked_example_for_three_settings() {
     let map = assign(&evidence, &settings);
     let (mean, deviation) = (0.125, (4.0 * 0.140_625 / 3.0 + 1e-8_f64).sqrt());
     assert_close(&map.advantages[0], &[0.375 / deviation, -0.375 / deviation, 0.375 / deviation], 1e-12);
-    assert_eq!(map.whitening.map(|whitening| (whitening.mean, whitening.tokens)), Some((mean, 4)));
+    assert_eq!(map.whitening[0].map(|whitening| (whitening.mean, whitening.tokens)), Some((mean, 4)));
 }
 
 #[test]
