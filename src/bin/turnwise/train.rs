@@ -10,9 +10,9 @@ use turnwise::config::{self, ExperimentConfig, WarmStart};
 use turnwise::environment::REGISTRY;
 use turnwise::policy::{Checkpoint, Policy, PolicyConfig, Precision};
 use turnwise::reward::RewardTable;
-use turnwise::trainer::{Credit, Rollout, Trainer, frozen, initial_policy, shipped_policy};
+use turnwise::trainer::{Credit, Rollout, Trainer, TrueCreditRun, frozen, initial_policy, shipped_policy};
 use turnwise::vocabulary::spell;
-use turnwise::web::protocol::{Batch, RecordedRun};
+use turnwise::web::protocol::{Batch, MeasuredCredit, RecordedRun};
 
 use crate::Failure;
 use crate::options::{device, experiment, given};
@@ -20,6 +20,10 @@ use crate::warm_start::imitate;
 
 /// Steps whose episodes a recorded run keeps: dense at the start, where things happen.
 const RECORDED_STEPS: [usize; 10] = [0, 2, 4, 7, 10, 15, 20, 30, 45, 59];
+
+/// Those whose true credit is measured for it, and with how many continuations of each state.
+const MEASURED_STEPS: [usize; 2] = [0, 7];
+const MEASURED_ROLLS: usize = 64;
 
 /// Groups of each step that a recorded run keeps.
 const RECORDED_GROUPS: usize = 6;
@@ -50,6 +54,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}").unwrap_or(ProgressStyle::default_bar()));
     let mut failure = None;
     for iteration in 0..config.iterations {
+        let player = trainer.policy();
         let (rollout, rewards, credit, report) = match pollster::block_on(trainer.train_step()) {
             Ok(step) => step,
             Err(error) => {
@@ -66,7 +71,10 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             failure = Some(format!("stopped after iteration {iteration}: {error}"));
             break;
         }
-        if RECORDED_STEPS.contains(&iteration) {
+        if given(matches, "record").is_some() && RECORDED_STEPS.contains(&iteration) {
+            if MEASURED_STEPS.contains(&iteration) {
+                recorded.measured.push(measured(&config, &player, &rollout, &rewards, &credit)?);
+            }
             recorded.batches.push(abridged(frozen(&rollout, Some(&rewards), Some(&credit))));
         }
         bar.inc(1);
@@ -186,6 +194,23 @@ fn write_episodes(
         file.write(&line.to_string())?;
     }
     Ok(())
+}
+
+/// True credit of the episodes of a step. The accuracy is that over all of them; of the credit, what [`abridged`] keeps.
+fn measured(
+    config: &ExperimentConfig,
+    policy: &Policy,
+    rollout: &Rollout,
+    rewards: &RewardTable,
+    credit: &Credit,
+) -> Result<MeasuredCredit, Failure> {
+    let mut run = TrueCreditRun::new(config, policy, rollout, rewards, credit.values.clone());
+    pollster::block_on(run.advance(MEASURED_ROLLS))?;
+    let mut credit = run.measured();
+    let accuracy = run.accuracy(&credit);
+    let kept = rollout.training.iter().take_while(|trajectory| trajectory.group < RECORDED_GROUPS).count();
+    [&mut credit.credits, &mut credit.standard_errors, &mut credit.values].into_iter().for_each(|array| array.truncate(kept));
+    Ok(MeasuredCredit { iteration: rollout.iteration, credit, accuracy })
 }
 
 /// The first groups of a batch, to keep a recorded run small.
