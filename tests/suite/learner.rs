@@ -1,10 +1,12 @@
 //! Updates: cases of public bug reports (T-..), and properties that always hold.
 
 use pollster::block_on;
-use turnwise::config::ExperimentConfig;
+use turnwise::config::{CreditMethod, ExperimentConfig, KlPlacement, NoSignalGroups, PolicyLoss, Truncated};
 use turnwise::learner::{Learner, LearnerError, TrainingExample, UpdateSettings};
 use turnwise::metrics::UpdateStatistics;
 use turnwise::policy::Weights;
+use turnwise::reward::{RewardTable, RewardTerm};
+use turnwise::rollout::End;
 use turnwise::trainer::Trainer;
 
 use crate::support::{conversation, distance, examples, fresh, learner, paid, sampled, tiny, weights};
@@ -217,4 +219,130 @@ fn a_failed_update_leaves_the_weights() {
     all[0].advantages[place] = 1.0;
     assert!(update(&mut learner, &all).gradient_norm > 0.0, "and the learner goes on");
     assert!(block_on(learner.update(&[], 0)).is_ok(), "an empty batch is no failure");
+}
+
+/// T-15, T-45: episodes that a limit cut, left out of the loss: no gradient comes from them, the others' is as it would be without
+/// them, and the denominator does not count them. Their rewards still count in the group. The same for groups without signal.
+#[test]
+fn what_is_left_out_of_the_loss_does_not_count_anywhere() {
+    let base = ExperimentConfig { turn_limit: 2, groups: 4, learning_rate: 0.1, ..paid(plain()) };
+    let update = |config: &ExperimentConfig| {
+        let mut trainer = Trainer::new(config.clone(), &fresh(config));
+        let rollout = block_on(trainer.sample()).unwrap();
+        let rewards = block_on(trainer.score(&rollout)).unwrap();
+        let credit = block_on(trainer.credit(&rollout, &rewards)).unwrap();
+        let report = block_on(trainer.update(&rollout, &credit)).unwrap();
+        (rollout, credit, report.update, trainer.policy())
+    };
+    let cut = ExperimentConfig { truncated: Truncated::Mask, ..base.clone() };
+    let (rollout, credit, masked, policy) = update(&cut);
+    let ended = |index: &usize| rollout.training[*index].end == End::Terminated;
+    let kept: Vec<usize> = (0..rollout.training.len()).filter(ended).collect();
+    assert!(!kept.is_empty() && kept.len() < rollout.training.len(), "{} of {}", kept.len(), rollout.training.len());
+    let (_, all, failed, _) = update(&base);
+    assert_eq!(credit.map.advantages, all.map.advantages, "rewards of cut episodes count in the group");
+    let tokens = |indices: &[usize]| indices.iter().map(|&index| rollout.training[index].sampled_tokens()).sum::<usize>();
+    assert_eq!(masked.trained_tokens, tokens(&kept));
+    assert!(failed.trained_tokens > masked.trained_tokens);
+    let alone: Vec<TrainingExample> =
+        kept.iter().map(|&index| TrainingExample::new(&rollout.training[index], &credit.map.advantages[index], false)).collect();
+    let mut learner = learner(&cut);
+    let direct = block_on(learner.update(&alone, 0)).unwrap();
+    assert!((direct.gradient_norm - masked.gradient_norm).abs() < 1e-6 && distance(&learner.policy(), &policy) < 1e-7);
+
+    let dropped = update(&ExperimentConfig { no_signal_groups: NoSignalGroups::Drop, ..base.clone() });
+    let flat = |index: &usize| !dropped.1.map.no_signal[dropped.0.training[*index].group];
+    let informative: Vec<usize> = (0..dropped.0.training.len()).filter(flat).collect();
+    assert_eq!(dropped.2.trained_tokens, tokens(&informative));
+}
+
+/// Dynamic sampling: groups without signal make way for other questions, and there are fewer of them afterwards.
+#[test]
+fn groups_without_signal_are_replaced() {
+    let base = ExperimentConfig { groups: 8, num_generations: 2, ..paid(plain()) };
+    let flat = |no_signal_groups: NoSignalGroups| {
+        let config = ExperimentConfig { no_signal_groups, ..base.clone() };
+        let trainer = &mut Trainer::new(config.clone(), &fresh(&config));
+        let rollout = block_on(trainer.sample()).unwrap();
+        let rewards = block_on(trainer.score(&rollout)).unwrap();
+        let credit = block_on(trainer.credit(&rollout, &rewards)).unwrap();
+        let places: Vec<u32> = rollout.starts.iter().map(|start| start.place).collect();
+        let prompts_agree =
+            rollout.training.iter().all(|episode| episode.tokens.starts_with(&rollout.groups[episode.group].prompt));
+        assert!(prompts_agree && rollout.training.len() == 16);
+        (credit.map.no_signal.iter().filter(|&&flat| flat).count(), places)
+    };
+    let (kept, places) = flat(NoSignalGroups::Keep);
+    let (left, others) = flat(NoSignalGroups::Resample);
+    assert!(kept > 0 && left < kept, "{kept} flat groups before, {left} after");
+    assert_eq!(places, (0..8).collect::<Vec<_>>());
+    assert_eq!(others.iter().filter(|&&place| place >= 8).count(), kept, "each flat group was replaced");
+}
+
+/// DPO on pairs: the first loss is ln 2, the best of a group gains against the worst, and groups without a preference train nothing.
+#[test]
+fn preferences_train_pairs() {
+    let base = ExperimentConfig { policy_loss: PolicyLoss::Dpo, groups: 6, learning_rate: 0.01, ..paid(plain()) };
+    let mut trainer = Trainer::new(base.clone(), &fresh(&base));
+    let (rollout, _, credit, report) = block_on(trainer.train_step()).unwrap();
+    let pairs = credit.map.no_signal.iter().filter(|&&flat| !flat).count();
+    assert!(pairs > 0 && (report.update.policy_loss - 2f64.ln()).abs() < 1e-5, "{:?}", report.update);
+    let again = ExperimentConfig { inner_epochs: 8, ..base.clone() };
+    let mut longer = Trainer::new(again.clone(), &fresh(&again));
+    let (_, _, _, report) = block_on(longer.train_step()).unwrap();
+    assert!(report.update.policy_loss < 2f64.ln() - 1e-3, "the pairs come apart: {}", report.update.policy_loss);
+    assert_eq!(rollout.training.len(), 24);
+    let flat = ExperimentConfig { outcome_weight: 0.0, valid_call_weight: 0.0, format_weight: 0.0, ..base };
+    let mut idle = Trainer::new(flat.clone(), &fresh(&flat));
+    let (_, _, _, report) = block_on(idle.train_step()).unwrap();
+    assert_eq!((report.update.updates, distance(&idle.policy(), &fresh(&flat))), (0, 0.0));
+}
+
+/// KL in the reward: nothing at the first step, where policy and reference are one; later every turn pays, and the costs are in
+/// the rewards that credit is made from.
+#[test]
+fn kl_can_be_a_cost_of_every_turn() {
+    let config =
+        ExperimentConfig { beta: 0.5, kl_placement: KlPlacement::Reward, learning_rate: 0.02, inner_epochs: 4, ..paid(plain()) };
+    let mut trainer = Trainer::new(config.clone(), &fresh(&config));
+    let (_, rewards, _, report) = block_on(trainer.train_step()).unwrap();
+    let costs = |rewards: &RewardTable| -> Vec<f64> {
+        let terms = rewards.turns.iter().flatten().flatten();
+        terms.filter(|term| term.term == RewardTerm::Kl).map(|term| term.weight).collect()
+    };
+    assert!(costs(&rewards).iter().all(|cost| cost.abs() < 1e-4), "{:?}", costs(&rewards));
+    assert_eq!(report.update.reference_kl, 0.0, "it is no term of the loss");
+    let (rollout, rewards, credit, _) = block_on(trainer.train_step()).unwrap();
+    let paid = costs(&rewards);
+    assert!(paid.iter().any(|cost| cost.abs() > 1e-3));
+    assert_eq!(credit.map.rewards, rewards.totals());
+    let mean = paid.iter().sum::<f64>() / rollout.training.len() as f64;
+    assert!(mean < 0.0, "k1 is positive on average: the turns pay {mean}");
+}
+
+/// A critic learns the value of turns, its credit is what generalised advantage estimation makes of it, and it is fitted to the
+/// returns of each step.
+#[test]
+fn a_critic_learns_the_value_of_turns() {
+    let config = ExperimentConfig {
+        credit_method: CreditMethod::Gae,
+        critic_learning_rate: 2e-3,
+        critic_epochs: 8,
+        value_clip: 0.0,
+        learning_rate: 1e-6,
+        groups: 32,
+        ..paid(plain())
+    };
+    let mut trainer = Trainer::new(config.clone(), &fresh(&config));
+    let (rollout, _, credit, report) = block_on(trainer.train_step()).unwrap();
+    let values = credit.values.expect("a critic gives values");
+    assert!(values.iter().flatten().all(|&value| value == 0.0), "it starts at 0");
+    assert!(values.iter().zip(&rollout.training).all(|(values, episode)| values.len() == episode.turns.len()));
+    assert!(report.update.critic.is_some_and(|critic| critic.explained_variance.abs() < 1e-9));
+    let mut last = 0.0;
+    for _ in 0..16 {
+        let (_, _, _, report) = block_on(trainer.train_step()).unwrap();
+        last = report.update.critic.map_or(0.0, |critic| critic.explained_variance);
+    }
+    assert!(last > 0.05, "the critic explains {last} of the variance of fresh returns");
 }

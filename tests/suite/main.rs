@@ -19,6 +19,8 @@ mod objective;
 mod rollout;
 #[cfg(feature = "engine")]
 mod support;
+#[cfg(feature = "engine")]
+mod true_credit;
 
 /// The root of the repository: where cargo runs the test, since one build folder may serve several checkouts.
 fn root() -> std::path::PathBuf {

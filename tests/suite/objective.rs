@@ -3,8 +3,8 @@
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use turnwise::learner::{TokenBatch, TrainingExample};
 use turnwise::objective::{
-    ClipBounds, KlEstimator, PolicyLossSettings, RatioLevel, Surrogate, entropy, kl_estimate, masked_mean, masked_sum,
-    policy_loss, preference_loss,
+    ClipBounds, KlEstimator, PolicyLossSettings, RatioLevel, Surrogate, TrainedToken, entropy, kl_estimate, masked_mean,
+    masked_sum, policy_loss, preference_loss, scalar_losses,
 };
 use turnwise::policy::{Policy, PolicyConfig, log_distribution, taken_log_probs};
 use turnwise::vocabulary::{ANSWER, CALC, EOT, OBS, OBS_END, PAD, PLUS, SIZE, Token, TokenSet, digit};
