@@ -25,7 +25,7 @@ mod reinforce_plus_plus_baseline;
 mod return_to_go;
 mod rloo;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tokens;
 mod tree;
 mod truth;
@@ -47,9 +47,7 @@ pub use monte_carlo::{fill_missing_values, temporal_differences};
 pub use mt_grpo::{SingleTurn, mt_grpo_advantages};
 pub use pairs::best_and_worst;
 pub use process::{normalised_rewards, sums_to_come};
-pub use provenance::{
-    Aggregation, Clip, DiscountedReward, LossSettings, PartProvenance, Provenance, TokenLoss, provenance, token_losses,
-};
+pub use provenance::{CreditChain, DiscountedReward, PartProvenance, credit_chain};
 pub use return_to_go::{discounted_returns, pooled_advantages, turn_advantages};
 pub use rloo::leave_one_out;
 pub use tokens::{Untrained, bi_level_advantages, token_advantages, token_returns};

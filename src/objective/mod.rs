@@ -8,10 +8,12 @@
 
 mod aggregate;
 mod scalar;
+mod selection;
 mod settings;
 
 pub use aggregate::{Aggregation, row_weights};
 pub use scalar::{ScalarLoss, TrainedToken, scalar_losses};
+pub use selection::{LeftOut, left_out, trained_trajectories};
 pub use settings::{ClipBounds, KlTerm, ObjectiveSettings, PolicyLossSettings, RatioLevel, Surrogate};
 
 #[cfg(feature = "engine")]

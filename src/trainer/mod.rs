@@ -15,14 +15,15 @@ pub use warm_start::{WarmStartError, imitation, initial_policy, shipped_policy};
 
 use web_time::Instant;
 
-use crate::config::{CreditMethod, ExperimentConfig, KlPlacement, NoSignalGroups, PolicyLoss, Truncated};
+use crate::config::{CreditMethod, ExperimentConfig, KlPlacement, NoSignalGroups};
 use crate::credit::{self, CreditMap, Evidence};
 use crate::environment;
 use crate::learner::{Critic, CriticSettings, Learner, LearnerError, TrainingExample, UpdateSettings};
 use crate::metrics::{Report, summarise_episodes};
+use crate::objective::trained_trajectories;
 use crate::policy::Policy;
 use crate::reward::{self, RewardTable};
-use crate::rollout::{End, Episode, GroupInfo, RolloutError, Sampling, Trajectory, roll_out};
+use crate::rollout::{Episode, GroupInfo, RolloutError, Sampling, Trajectory, roll_out};
 use episodes::held_out_episodes;
 
 /// A run in progress.
@@ -238,22 +239,7 @@ impl Trainer {
     fn examples(&self, rollout: &Rollout, credit: &CreditMap) -> Vec<TrainingExample> {
         let example =
             |index: usize| TrainingExample::new(&rollout.training[index], &credit.advantages[index], !self.config.loss_mask);
-        let kept = |index: usize| {
-            let trajectory = &rollout.training[index];
-            let cut = self.config.truncated == Truncated::Mask && trajectory.end != End::Terminated;
-            let flat = self.config.no_signal_groups != NoSignalGroups::Keep && credit.no_signal[trajectory.group];
-            !cut && !flat
-        };
-        let indices = (0..rollout.training.len()).filter(|&index| kept(index));
-        if self.config.policy_loss == PolicyLoss::Dpo {
-            let trajectories: Vec<usize> = indices.collect();
-            let groups: Vec<usize> = trajectories.iter().map(|&index| rollout.training[index].group).collect();
-            let returns: Vec<f64> =
-                trajectories.iter().map(|&index| credit.returns_to_go[index].first().copied().unwrap_or(0.0)).collect();
-            let pairs = credit::best_and_worst(&groups, &returns).into_iter();
-            return pairs.flat_map(|(best, worst)| [example(trajectories[best]), example(trajectories[worst])]).collect();
-        }
-        indices.map(example).collect()
+        trained_trajectories(&self.config, &rollout.training, credit).into_iter().map(example).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 //! Two modules are built from this crate: without the feature `engine`, `page` answers the page's main thread; with it,
 //! `engine` trains in a worker.
 
+pub mod frozen;
 pub mod protocol;
 
 #[cfg(all(target_arch = "wasm32", feature = "engine"))]

@@ -2,12 +2,12 @@
 
 use wasm_bindgen::prelude::*;
 
-use super::protocol::{Batch, ReadConfig, Recredit};
+use super::frozen::FrozenBatch;
+use super::protocol::ReadConfig;
 use super::{from_js, to_js};
 use crate::config::{self, ExperimentConfig, ReadOutcome};
-use crate::credit::Evidence;
 use crate::environment::REGISTRY;
-use crate::{credit, reward, vocabulary};
+use crate::vocabulary;
 
 /// A `Description` of all settings.
 #[wasm_bindgen]
@@ -87,18 +87,42 @@ pub fn differences(a: JsValue, b: JsValue) -> Result<JsValue, JsValue> {
     to_js(&config::differences(&read(&a).config, &read(&b).config, REGISTRY))
 }
 
-/// Scores and credits the frozen episodes of a `Batch` again under other settings; gives a `Recredit`. Costs of KL and values of
-/// states, which depend on policies and not on settings, are those of the batch.
+/// The frozen episodes of a `Batch`, kept on this side: the settings move often, the episodes do not, and handing those over takes
+/// longer than crediting them.
+#[wasm_bindgen]
+pub struct Frozen(FrozenBatch);
+
+#[wasm_bindgen]
+impl Frozen {
+    /// Takes a `Batch`. An error if its arrays do not fit together.
+    #[wasm_bindgen(constructor)]
+    pub fn new(batch: JsValue) -> Result<Frozen, JsValue> {
+        let batch = FrozenBatch::new(from_js(batch)?);
+        batch.map(Frozen).map_err(|error| JsValue::from_str(&error.to_string()))
+    }
+
+    /// Scores and credits the episodes under an `ExperimentConfig`; gives a `Recredit`. Costs of KL and values of states, which
+    /// depend on policies and not on settings, are those of the batch.
+    pub fn recredit(&self, config: JsValue) -> Result<JsValue, JsValue> {
+        to_js(&self.0.recredit(&from_js(config)?))
+    }
+
+    /// The advantages that every method gives under the other choices of an `ExperimentConfig`; a list of `MethodCredit`.
+    pub fn recredit_all(&self, config: JsValue) -> Result<JsValue, JsValue> {
+        to_js(&self.0.recredit_all(&from_js(config)?))
+    }
+
+    /// The `Provenance` of the token at `position` of a trajectory under an `ExperimentConfig`; `null` for the prompt and beyond
+    /// the end.
+    pub fn provenance(&self, config: JsValue, trajectory: usize, position: usize) -> Result<JsValue, JsValue> {
+        to_js(&self.0.provenance(&from_js(config)?, trajectory, position))
+    }
+}
+
+/// [`Frozen::recredit`] of a `Batch` that is asked about once.
 #[wasm_bindgen]
 pub fn recredit(config: JsValue, batch: JsValue) -> Result<JsValue, JsValue> {
-    let config: ExperimentConfig = from_js(config)?;
-    let batch: Batch = from_js(batch)?;
-    let mut rewards = reward::score(&batch.trajectories, &reward::weighted_terms(&config));
-    if let Some(earlier) = &batch.rewards {
-        rewards.keep_kl(earlier);
-    }
-    let credit = credit::assign(&Evidence::of(&batch.trajectories, &rewards, batch.values), &config);
-    to_js(&Recredit { rewards, credit })
+    Frozen::new(batch)?.recredit(config)
 }
 
 /// What each token is called.

@@ -3,7 +3,7 @@
 //! The TypeScript types of the page (`www/src/protocol.ts`) are generated from these types; a test checks that the file is
 //! current, `UPDATE_TYPES=1 cargo test` rewrites it.
 
-use crate::config::{ExperimentConfig, Note};
+use crate::config::{CreditMethod, ExperimentConfig, Note};
 use crate::credit::{CreditMap, TrueCredit};
 use crate::device::{DeviceChoice, DeviceReport};
 use crate::metrics::{CreditAccuracy, Report};
@@ -140,6 +140,17 @@ pub struct Recredit {
     pub credit: CreditMap,
 }
 
+/// What one method makes of frozen episodes.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct MethodCredit {
+    pub method: CreditMethod,
+    /// `[trajectory][turn]`.
+    pub advantages: Vec<Vec<f64>>,
+    /// The method needs values of states and there are none: all advantages are 0.
+    pub needs_values: bool,
+}
+
 /// A configuration read from a link or file, with what was clamped or refused on the way.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
@@ -180,6 +191,7 @@ mod types {
 
     use super::*;
     use crate::config::{Description, Difference};
+    use crate::metrics::Provenance;
 
     const HEADER: &str =
         "// Generated from src/web/protocol.rs by `UPDATE_TYPES=1 cargo test --no-default-features --lib types`; do not edit.\n";
@@ -222,6 +234,8 @@ mod types {
         declarations.visit::<RecordedRun>();
         declarations.visit::<ReadConfig>();
         declarations.visit::<Recredit>();
+        declarations.visit::<MethodCredit>();
+        declarations.visit::<Provenance>();
         declarations.visit::<Description>();
         declarations.visit::<Difference>();
         HEADER.to_string() + &declarations.found.into_values().collect::<String>()

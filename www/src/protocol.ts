@@ -46,6 +46,11 @@ export type CreditAccuracy = { methods: Array<MethodAccuracy>, reliability: numb
 export type CreditAnchor = "history" | "observation";
 
 /**
+ * The chain from facts to the advantage of one turn, which all its tokens get.
+ */
+export type CreditChain = { trajectory: number, turn: number, parts: Array<PartProvenance>, whitening: Whitening | null, advantage: number };
+
+/**
  * The advantage of every turn and how it came about. Arrays are `[trajectory][turn]`.
  *
  * `advantage = (sum of weight * (value - baseline) / scale over the parts - whitening.mean) / whitening.scale`, the whitening
@@ -93,6 +98,11 @@ export type DeviceReport = { kind: DeviceKind, name: string, reason: DeviceReaso
  * One setting in which two configurations differ.
  */
 export type Difference = { name: string, label: Text, a: string, b: string };
+
+/**
+ * A reward that a value is made of.
+ */
+export type DiscountedReward = { turn: number, facts: Facts, terms: Array<WeightedTerm>, discount: number, amount: number };
 
 /**
  * How an episode ended.
@@ -153,6 +163,11 @@ export type KlPlacement = "loss" | "reward";
 export type LearningRateSchedule = "constant" | "linear" | "cosine";
 
 /**
+ * Why a token is no part of the loss.
+ */
+export type LeftOut = "prompt" | "tool_token" | "truncated" | "no_signal";
+
+/**
  * True credit of the episodes of one step, and how close every method came to it.
  */
 export type MeasuredCredit = { iteration: number, credit: TrueCredit, accuracy: CreditAccuracy };
@@ -161,6 +176,11 @@ export type MeasuredCredit = { iteration: number, credit: TrueCredit, accuracy: 
  * How close one method came, over the turns of some frozen episodes.
  */
 export type MethodAccuracy = { method: CreditMethod, all_turns: Accuracy, tool_turns: Accuracy };
+
+/**
+ * What one method makes of frozen episodes.
+ */
+export type MethodCredit = { method: CreditMethod, advantages: Array<Array<number>>, needs_values: boolean };
 
 /**
  * What becomes of groups whose episodes all earned the same.
@@ -178,6 +198,11 @@ export type Note = { field: string, kind: NoteKind, given: string, used: string,
 export type NoteKind = "clamped" | "refused" | "unknown" | "syntax" | "version" | "duplicate";
 
 /**
+ * A term of the loss that is not taken apart by tokens here.
+ */
+export type OtherTerm = { "kind": "entropy", coefficient: number } | { "kind": "kl", beta: number } | { "kind": "preference", beta: number };
+
+/**
  * The environment's own values, by name. Checked configurations hold exactly the names that the environment declares.
  */
 export type Parameters = { [key in string]: Value };
@@ -193,6 +218,11 @@ export type Part = { kind: PartKind, turn: number, weight: number, value: number
 export type PartKind = "episode" | "outcome" | "turn_reward" | "process_reward" | "return_to_go" | "state" | "temporal_difference";
 
 /**
+ * A part of the advantage and what its value is made of.
+ */
+export type PartProvenance = { part: Part, rewards: Array<DiscountedReward>, value_after: number | null };
+
+/**
  * The four phases of a training step.
  */
 export type Phase = "sample" | "score" | "credit" | "update";
@@ -201,6 +231,11 @@ export type Phase = "sample" | "score" | "credit" | "update";
  * What is made of the probability ratio and the advantage.
  */
 export type PolicyLoss = "clip" | "cispo" | "sapo" | "gmpo" | "dpo";
+
+/**
+ * The chain from facts to the share of one token in the policy loss and in its gradient.
+ */
+export type Provenance = { chain: CreditChain, position: number, token: TokenLoss | null, policy_loss: number | null, other_terms: Array<OtherTerm> };
 
 /**
  * What one probability ratio is about.
@@ -286,6 +321,11 @@ export type StopReason = { "kind": "finished" } | { "kind": "paused" } | { "kind
  * A text in both languages of the page.
  */
 export type Text = { en: string, zh: string };
+
+/**
+ * The part of one token in the policy loss.
+ */
+export type TokenLoss = { left_out: LeftOut | null, advantage: number, log_prob: number | null, ratio: number, clipped: boolean, loss: number | null, weight: number, share: number | null, gradient: number, gradient_share: number };
 
 /**
  * One episode: the prompt, then per turn an action of the policy and the observation that followed.

@@ -16,7 +16,7 @@ use crate::config::{CreditAnchor, RewardMode, ScaleRewards, TurnBaseline};
 use crate::environment::{Facts, REGISTRY};
 use crate::reward::tests::{answer, call, malformed, trajectory};
 use crate::reward::{score, weighted_terms};
-use crate::rollout::{Trajectory, demonstrate};
+use crate::rollout::{End, Trajectory, Turn, demonstrate};
 
 const SCALINGS: [ScaleRewards; 3] = [ScaleRewards::Group, ScaleRewards::Batch, ScaleRewards::None];
 
@@ -26,7 +26,7 @@ const WHOLE: [CreditMethod; 3] = [CreditMethod::Grpo, CreditMethod::Rloo, Credit
 /// Whitened over the trained tokens of the batch.
 const WHITENED: [CreditMethod; 3] = [CreditMethod::ReinforcePp, CreditMethod::ReinforcePpBaseline, CreditMethod::Gae];
 
-fn config(credit_method: CreditMethod, scale_rewards: ScaleRewards, gamma: f64) -> ExperimentConfig {
+pub(crate) fn config(credit_method: CreditMethod, scale_rewards: ScaleRewards, gamma: f64) -> ExperimentConfig {
     ExperimentConfig { credit_method, scale_rewards, gamma, ..ExperimentConfig::default() }
 }
 
@@ -108,7 +108,7 @@ fn scalings() -> impl Strategy<Value = ScaleRewards> {
 }
 
 /// Settings of credit, all of them drawn.
-fn configs() -> impl Strategy<Value = ExperimentConfig> {
+pub(crate) fn configs() -> impl Strategy<Value = ExperimentConfig> {
     let switches = (any::<bool>(), any::<bool>());
     let numbers = (0.0_f64..=1.0, 0.0_f64..4.0, 0.0_f64..4.0, 0.0_f64..=1.0);
     (methods(), scalings(), switches, numbers).prop_map(|(method, scaling, (pooled, observed), numbers)| ExperimentConfig {
@@ -122,7 +122,7 @@ fn configs() -> impl Strategy<Value = ExperimentConfig> {
 }
 
 /// Trajectories of two groups with any mixture of turns.
-fn episodes() -> impl Strategy<Value = Vec<Trajectory>> {
+pub(crate) fn episodes() -> impl Strategy<Value = Vec<Trajectory>> {
     let repeated = Facts { repeated_call: true, ..call() };
     let step = prop::sample::select(vec![call(), malformed(), repeated]);
     let last = prop::sample::select(vec![answer(true), answer(false), malformed()]);
@@ -133,8 +133,29 @@ fn episodes() -> impl Strategy<Value = Vec<Trajectory>> {
     prop::collection::vec((0_usize..2, turns).prop_map(|(group, facts)| trajectory(group, &facts)), 2..12)
 }
 
+/// Turns of three sampled tokens, of which each but the last is followed by a tool result of two, after a prompt of two; cut by the
+/// turn limit where the last turn is no answer.
+pub(crate) fn with_tools(mut trajectory: Trajectory) -> Trajectory {
+    let count = trajectory.turns.len();
+    let turns = trajectory.turns.iter().enumerate().map(|(index, turn)| {
+        let (start, result) = (2 + 5 * index, if index + 1 < count { 2 } else { 0 });
+        Turn { start, action_end: start + 3, end: start + 3 + result, ..*turn }
+    });
+    trajectory.turns = turns.collect();
+    trajectory.prompt_length = 2;
+    let length = trajectory.turns.last().map_or(2, |turn| turn.end);
+    trajectory.tokens = vec![1; length];
+    let sampled = |place| trajectory.turns.iter().any(|turn| (turn.start..turn.action_end).contains(&place));
+    trajectory.loss_mask = (0..length).map(sampled).collect();
+    trajectory.log_probs = trajectory.loss_mask.iter().map(|&sampled| if sampled { -0.5 } else { 0.0 }).collect();
+    if trajectory.turns.last().is_none_or(|turn| !turn.facts.answered) {
+        trajectory.end = End::TurnLimit;
+    }
+    trajectory
+}
+
 /// Scores and assigns credit, as a training step does; every state has the value 1/2.
-fn credited(trajectories: &[Trajectory], config: &ExperimentConfig) -> CreditMap {
+pub(crate) fn credited(trajectories: &[Trajectory], config: &ExperimentConfig) -> CreditMap {
     let values = trajectories.iter().map(|trajectory| vec![0.5; trajectory.turns.len()]).collect();
     let rewards = score(trajectories, &weighted_terms(config));
     assign(&Evidence::of(trajectories, &rewards, Some(values)), config)

@@ -1,11 +1,13 @@
 //! Advantages of whole episodes: within the group, and with the other baselines of the field.
 
 use serde_json::Value;
+use turnwise::config::ExperimentConfig;
 use turnwise::credit::{
-    Aggregation, Clip, Convention, EpsilonOn, Lone, LossSettings, Scaling, Spread, best_of_group_advantages,
-    decoupled_advantages, leave_one_out, length_weighted_advantages, outcome_advantages, relative_advantages, token_losses,
+    Convention, CreditMap, EpsilonOn, Evidence, Lone, Scaling, Spread, assign, best_of_group_advantages, decoupled_advantages,
+    leave_one_out, length_weighted_advantages, outcome_advantages, relative_advantages,
 };
 use turnwise::environment::Facts;
+use turnwise::metrics::token_losses;
 use turnwise::reward::{RewardTable, RewardTerm, WeightedTerm};
 use turnwise::rollout::{End, Trajectory, Turn};
 
@@ -155,8 +157,7 @@ fn spread_out(loss_mask: &Rows, advantages: &[f64]) -> Rows {
 /// The advantage of each turn on its trained tokens, as the loss has it. `turn_ids` says to which turn each token belongs; -1 for
 /// tokens of nobody.
 pub fn on_tokens(turn_ids: &Rows, advantages: &Rows) -> Rows {
-    let clip = Clip { low: 0.2, high: 0.2, dual: None };
-    let settings = LossSettings { clip, aggregation: Aggregation::TokenMean, train_tool_tokens: false };
+    let config = ExperimentConfig::default();
     let row = |(ids, advantages): (&Vec<f64>, &Vec<f64>)| {
         let (mut turns, mut of_turns) = (Vec::new(), Vec::new());
         let mut start = 0;
@@ -181,8 +182,9 @@ pub fn on_tokens(turn_ids: &Rows, advantages: &Rows) -> Rows {
             question_type: 0,
             legal: Vec::new(),
         };
-        let ratios = [vec![1.0; ids.len()]];
-        let losses = token_losses(&[trajectory], &[of_turns], &ratios, &settings);
+        let map = assign(&Evidence::of_rewards(&[0], &[vec![0.0; of_turns.len()]]), &config);
+        let map = CreditMap { advantages: vec![of_turns], ..map };
+        let losses = token_losses(&config, &[trajectory], &map, None).expect("the loss is of tokens");
         losses[0].iter().map(|token| token.advantage).collect()
     };
     turn_ids.iter().zip(advantages).map(row).collect()
