@@ -61,9 +61,9 @@ impl TokenLoss {
 /// The part of every token in the policy loss of the update that the settings make of credited trajectories,
 /// `[trajectory][token]`; `None` where the loss is of pairs (DPO). Terms of entropy and KL are left out.
 ///
-/// Without log-probabilities the update is the first of its training step: those now are those when sampled, and every ratio is
-/// 1. Tool tokens, trained when the loss mask is off, were not sampled: their ratio is 1 then, and their log-probability is not
-/// known.
+/// Without log-probabilities the update is the first of its training step: those now are those when sampled, and no ratio differs
+/// from 1. Tool tokens, trained when the loss mask is off, were not sampled: their ratio is 1 then, and their log-probability is
+/// not known.
 pub fn token_losses(
     config: &ExperimentConfig,
     trajectories: &[Trajectory],
