@@ -16,7 +16,7 @@ after(() => browser.close());
 test('the page opens on a recorded run that says what it was made with', async () => {
   const session = await open(await context(browser));
   const { page } = session;
-  await page.getByText('Recorded run').waitFor();
+  await page.getByText('Recorded run', { exact: true }).waitFor();
   await page.getByText('turnwise train').waitFor();
   assert.match((await page.getByTestId('group').textContent()) ?? '', /16 episodes/);
   assert.ok((await page.locator('[data-testid="iteration"]').textContent()).includes('/ 60'));
@@ -30,6 +30,9 @@ for (const [language, viewport] of [['en', undefined], ['zh', undefined], ['en',
       const { page } = session;
       if (language === 'zh') await page.getByText('中文', { exact: true }).click();
       if (theme === 'dark') await page.getByRole('button', { name: language === 'zh' ? '深色' : 'Dark', exact: true }).click();
+      // All regions are there, those on credit included.
+      await page.getByTestId('accuracy').waitFor();
+      await page.getByTestId('weight').waitFor();
       await page.evaluate(readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
       const found = await page.evaluate(async () => {
         const { violations } = await window.axe.run();

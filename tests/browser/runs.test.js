@@ -76,7 +76,7 @@ test('a reset ends the worker at once; the next run has a new one', { timeout: 2
   await page.getByText('Working', { exact: true }).waitFor({ timeout: 120_000 });
   assert.equal(page.workers().length, 1);
   await page.getByRole('button', { name: 'Reset', exact: true }).click();
-  await page.getByText('Recorded run').waitFor();
+  await page.getByText('Recorded run', { exact: true }).waitFor();
   await until(async () => page.workers().length === 0, 5, 'the worker is gone');
   await page.evaluate(hash => {
     location.hash = hash;
@@ -179,7 +179,7 @@ function fiveTurns(file) {
     trajectory.turns = Array.from({ length: 5 }, (_, turn) => ({
       start: start + turn * (end - start), action_end: action_end + turn * (end - start), end: end + turn * (end - start), facts,
     }));
-    for (const map of Object.values(batch.credit)) if (Array.isArray(map[index])) map[index] = Array(5).fill(map[index][0]);
+    for (const map of Object.values(batch.credit)) if (Array.isArray(map?.[index])) map[index] = Array(5).fill(map[index][0]);
     batch.rewards.turns[index] = Array(5).fill([]);
   });
   return JSON.stringify(file);

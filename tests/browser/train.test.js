@@ -45,7 +45,7 @@ test('press Train, reach 90 %, send the link, get the same experiment', { timeou
   const second = await open(within, link.slice(address.length));
   assert.equal(await second.page.evaluate(() => location.href), link);
   assert.equal(await second.page.getByTestId('notes').count(), 0, 'a link of our own has no remarks');
-  assert.equal(await second.page.getByText('Recorded run').count() > 0, true, 'opening a link starts nothing');
+  assert.equal(await second.page.getByText('Recorded run', { exact: true }).count() > 0, true, 'opening a link starts nothing');
   await second.page.getByRole('button', { name: 'Step', exact: true }).click();
   await second.page.getByText('Sampled, not scored yet').waitFor({ timeout: 120_000 });
   await page.getByRole('slider', { name: 'Iteration shown below' }).focus();
@@ -89,7 +89,7 @@ test('step through the four phases, then reset', { timeout: 180_000 }, async () 
   }
   assert.equal(await iterations(page), 1);
   await page.getByRole('button', { name: 'Reset', exact: true }).click();
-  await page.getByText('Recorded run').waitFor();
+  await page.getByText('Recorded run', { exact: true }).waitFor();
   assertClean(session);
 });
 

@@ -1,8 +1,14 @@
 /** From a number to a fill: a symmetric, clamped, diverging scale for credit, and a plain ramp for how surprising a token was. */
 
-export type Quantity = 'advantage' | 'return_to_go' | 'log_prob';
+import type { CreditMethod } from './protocol';
 
-export const QUANTITIES: Quantity[] = ['advantage', 'return_to_go', 'log_prob'];
+/** What tokens are coloured by: what stands in the batch, the measured truth, or what another method would have assigned. */
+export type Quantity = 'advantage' | 'return_to_go' | 'log_prob' | 'true_credit' | `method:${CreditMethod}`;
+
+/** The method whose credit a quantity is; null for everything else. */
+export function methodOf(quantity: Quantity): CreditMethod | null {
+  return quantity.startsWith('method:') ? (quantity.slice('method:'.length) as CreditMethod) : null;
+}
 
 type Rgb = readonly [number, number, number];
 

@@ -3,6 +3,9 @@
 import type { ColourScale, Quantity } from './credit-scale';
 import type { Batch, CreditMap, Recredit, RewardTable, Trajectory, WeightedTerm } from './protocol';
 
+/** One number per trajectory and turn; null where it is not known. */
+export type PerTurn = (number | null)[][];
+
 /** A batch with the credit that is on show: its own, another one, or none yet. */
 export interface Shown {
   batch: Batch;
@@ -41,7 +44,8 @@ export interface RowView {
   scale: ColourScale;
   /** Discounted return of the trajectory; null before it was scored. */
   return: number | null;
-  success: boolean;
+  /** Share of the judged turns that were right; 0 or 1 where the answer or the goal alone is judged. */
+  success: number;
 }
 
 /** What the head of a column says. */
@@ -49,40 +53,52 @@ export interface ColumnView {
   /** Trajectories of the group that reached the turn. */
   reached: number;
   peers: number;
+  /** What all of them are compared with; null where they are not compared with the same. */
   mean: number | null;
   scale: number | null;
 }
 
-export const succeeded = (trajectory: Trajectory): boolean => trajectory.turns.some(turn => turn.facts.answer_right);
+/** As the crate has it: right turns over judged turns. */
+export function successOf({ turns }: Trajectory): number {
+  const right = turns.filter(turn => turn.facts.answer_right).length;
+  return right / Math.max(1, turns.filter(turn => turn.facts.judged).length);
+}
 
 /** The group's trajectories, with their index in the batch. */
 export function members(batch: Batch, group: number): { index: number; trajectory: Trajectory }[] {
   return batch.trajectories.flatMap((trajectory, index) => (trajectory.group === group ? [{ index, trajectory }] : []));
 }
 
-export function valueAt(shown: Shown, index: number, turn: number, position: number, quantity: Quantity): number {
+/** The quantity of one token: log-probabilities are its own, everything else belongs to its turn. */
+export function valueAt(
+  shown: Shown,
+  index: number,
+  turn: number,
+  position: number,
+  quantity: Quantity,
+  turns: PerTurn | null,
+): number {
   if (quantity === 'log_prob') return shown.batch.trajectories[index]?.log_probs[position] ?? Number.NaN;
-  const map = quantity === 'advantage' ? shown.credit?.advantages : shown.credit?.returns_to_go;
-  return map?.[index]?.[turn] ?? Number.NaN;
+  return turns?.[index]?.[turn] ?? Number.NaN;
 }
 
 /** Every value of the quantity over the tokens of the policy in the batch, for the colour scale. */
-export function allValues(shown: Shown, quantity: Quantity): number[] {
+export function allValues(shown: Shown, quantity: Quantity, turns: PerTurn | null): number[] {
   const values: number[] = [];
   for (const [index, trajectory] of shown.batch.trajectories.entries()) {
     for (const [k, turn] of trajectory.turns.entries()) {
       for (let position = turn.start; position < turn.action_end; position++) {
-        values.push(valueAt(shown, index, k, position, quantity));
+        values.push(valueAt(shown, index, k, position, quantity, turns));
       }
     }
   }
   return values;
 }
 
-const isOutcome = (term: WeightedTerm): boolean => term.term === 'answer_right';
+const isOutcome = (term: WeightedTerm): boolean => term.term === 'answer_right' || term.term === 'luck';
 const total = (terms: WeightedTerm[]): number => terms.reduce((sum, term) => sum + term.weight, 0);
 
-export function rowsOf(shown: Shown, group: number, scale: ColourScale, lossMask: boolean): RowView[] {
+export function rowsOf(shown: Shown, group: number, scale: ColourScale, perTurn: PerTurn | null, lossMask: boolean): RowView[] {
   return members(shown.batch, group).map(({ index, trajectory }) => {
     const turns = trajectory.turns.map((turn, k): TurnView => {
       const terms = shown.rewards?.turns[index]?.[k] ?? [];
@@ -100,7 +116,7 @@ export function rowsOf(shown: Shown, group: number, scale: ColourScale, lossMask
             inTurn,
             sampled,
             trained: sampled || !lossMask,
-            value: valueAt(shown, index, k, position, scale.quantity),
+            value: valueAt(shown, index, k, position, scale.quantity, perTurn),
           };
         }),
       };
@@ -111,7 +127,7 @@ export function rowsOf(shown: Shown, group: number, scale: ColourScale, lossMask
       turns,
       scale,
       return: shown.credit?.returns_to_go[index]?.[0] ?? null,
-      success: succeeded(trajectory),
+      success: successOf(trajectory),
     };
   });
 }
@@ -122,13 +138,17 @@ export function columnsOf(shown: Shown, group: number): ColumnView[] {
   const rows = members(shown.batch, group);
   return Array.from({ length: count }, (_, turn) => {
     const there = rows.filter(row => row.trajectory.turns.length > turn);
-    const first = there[0]?.index;
-    const read = (map: number[][] | undefined) => (first === undefined ? null : (map?.[first]?.[turn] ?? null));
+    /** The value that all who are there have in common. */
+    const common = (map: number[][] | undefined) => {
+      const values = there.map(row => map?.[row.index]?.[turn]);
+      const first = values[0];
+      return first !== undefined && values.every(value => value === first) ? first : null;
+    };
     return {
       reached: there.length,
-      peers: read(shown.credit?.peers) ?? 0,
-      mean: read(shown.credit?.baselines),
-      scale: read(shown.credit?.scales),
+      peers: common(shown.credit?.peers) ?? 0,
+      mean: common(shown.credit?.baselines),
+      scale: common(shown.credit?.scales),
     };
   });
 }
@@ -161,17 +181,19 @@ export function columnWidths(shown: Shown, tokenWidths: number[]): number[] {
 
 /** The group whose episodes differ most in success, longer ones first: there the comparison with peers shows. */
 export function tellingGroup(batch: Batch): number {
-  const groups = batch.groups.map(() => ({ episodes: 0, right: 0, turns: 0 }));
+  const groups = batch.groups.map(() => ({ episodes: 0, right: 0, squares: 0, turns: 0 }));
   for (const trajectory of batch.trajectories) {
     const group = groups[trajectory.group];
     if (!group) continue;
     group.episodes += 1;
     group.turns += trajectory.turns.length;
-    if (succeeded(trajectory)) group.right += 1;
+    const success = successOf(trajectory);
+    group.right += success;
+    group.squares += success * success;
   }
-  const scores = groups.map(({ episodes, right, turns }) => {
+  const scores = groups.map(({ episodes, right, squares, turns }) => {
     const count = Math.max(1, episodes);
-    return (right / count) * (1 - right / count) * 4 + turns / count / 20;
+    return (squares / count - (right / count) ** 2) * 4 + turns / count / 20;
   });
   return Math.max(0, scores.indexOf(Math.max(...scores)));
 }
@@ -190,18 +212,6 @@ export function strongestReward(
     if (!best || Math.abs(counts) > Math.abs(best.counts)) best = { turn, amount, distance: turn - from, counts };
   }
   return best;
-}
-
-/** What credit depends on, without the arrays over tokens: those take longer to hand to the wasm module than everything else. */
-const factsAlone = new WeakMap<Batch, Trajectory[]>();
-
-export function forCredit(batch: Batch): Trajectory[] {
-  let facts = factsAlone.get(batch);
-  if (!facts) {
-    facts = batch.trajectories.map(trajectory => ({ ...trajectory, tokens: [], loss_mask: [], log_probs: [] }));
-    factsAlone.set(batch, facts);
-  }
-  return facts;
 }
 
 /** What a batch shows by itself: the credit it was trained with. */

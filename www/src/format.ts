@@ -1,5 +1,7 @@
 /** Numbers and tokens as people read them. The minus sign is U+2212, as wide as the plus. */
 
+import type { Words } from './words/en';
+
 export type Language = 'en' | 'zh';
 
 const MINUS = '−';
@@ -84,4 +86,12 @@ export function tokenLabel(name: string): string {
 /** The name of a token as drawn in the prompt, where tags keep brackets. */
 export function promptLabel(name: string): string {
   return name.replace(/^<(.+)>$/, '‹$1›');
+}
+
+/** How an episode came out: a tick, a cross, or the share that was right where many turns are judged. */
+export function outcomeOf(success: number, { episodes }: Words): { sign: string; words: string; part: boolean } {
+  if (success >= 1) return { sign: '✓', words: episodes.success, part: false };
+  if (success <= 0) return { sign: '×', words: episodes.failure, part: false };
+  const share = percent(success);
+  return { sign: share, words: episodes.partly(share), part: true };
 }

@@ -29,6 +29,21 @@ class Experiment {
     new Map([...(this.description?.settings ?? []), ...(this.environment?.settings ?? [])].map(entry => [entry.name, entry])),
   );
 
+  /** The published recipe whose choices the settings have; null for none. */
+  recipe: string | null = $derived((this.config && this.module?.recipe_of(this.config)) ?? null);
+
+  /** Reward weights that this environment uses, or that the person has set: they stand above, the others under More. */
+  weights: string[] = $derived.by(() => {
+    const { config, description } = this;
+    if (!config || !description) return [];
+    const usual = description.defaults[config.environment];
+    const used = (name: string) => usual?.[name as keyof ExperimentConfig] !== 0 || config[name as keyof ExperimentConfig] !== 0;
+    return description.settings
+      .filter(({ section, kind }) => section === 'reward' && kind.type === 'number')
+      .map(({ name }) => name)
+      .filter(used);
+  });
+
   /** Called before a link replaces the experiment, so that a run in progress can stop. */
   onLinkOpened: () => void = () => {};
 
@@ -113,6 +128,11 @@ class Experiment {
   /** The configuration of a file with the settings that have been added since it was made. */
   completed(config: ExperimentConfig): ExperimentConfig {
     return this.module ? this.module.read_json(JSON.stringify(config)).config : config;
+  }
+
+  /** Makes the choices of a published recipe; everything that it does not decide stays. */
+  chooseRecipe(name: string): void {
+    if (this.config && this.module) this.take(this.module.with_recipe(this.config, name), true);
   }
 
   /** A seed that nobody chose, short enough to read aloud. */

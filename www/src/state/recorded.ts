@@ -1,6 +1,9 @@
 /** Reads the recorded run. It may be older than the page, cut short or edited: what the page relies on is checked, by name. */
 
-import type { RecordedRun } from '../protocol';
+import type { Facts, RecordedRun } from '../protocol';
+import { experiment } from './experiment.svelte';
+import { notices } from './notices.svelte';
+import { Run } from './run.svelte';
 
 type Fields = Record<string, unknown>;
 
@@ -54,6 +57,21 @@ function report(fields: Fields, path: string): void {
   objects(fields.by_type, `${path}.by_type`);
 }
 
+const FACTS: (keyof Facts)[] = [
+  'answered',
+  'answer_right',
+  'format_right',
+  'valid_call',
+  'repeated_call',
+  'malformed',
+  'step_right',
+  'judged',
+  'clean_result',
+  'error_result',
+  'new_page',
+  'lucky',
+];
+
 function trajectory(fields: Fields, path: string, groups: number): number {
   check(count(fields.group, `${path}.group`) < groups, `${path}.group`, 'no such group');
   count(fields.member, `${path}.member`);
@@ -69,7 +87,8 @@ function trajectory(fields: Fields, path: string, groups: number): number {
     const action = count(turn.action_end, `${at}.action_end`);
     const end = count(turn.end, `${at}.end`);
     check(start <= action && action <= end && end <= length, at, 'bounds out of order');
-    object(turn.facts, `${at}.facts`);
+    const facts = object(turn.facts, `${at}.facts`);
+    for (const name of FACTS) check(typeof facts[name] === 'boolean', `${at}.facts.${name}`, 'not true or false');
   }
   return turns.length;
 }
@@ -93,12 +112,32 @@ function batch(fields: Fields, path: string): void {
       const rows = list(credit[name], `${path}.credit.${name}`, turns.length);
       for (const [i, row] of rows.entries()) numbers(row, `${path}.credit.${name}[${i}]`, turns[i]);
     }
+    for (const [i, row] of list(credit.parts, `${path}.credit.parts`, turns.length).entries()) {
+      for (const [k, parts] of list(row, `${path}.credit.parts[${i}]`, turns[i]).entries())
+        objects(parts, `${path}.credit.parts[${i}][${k}]`);
+    }
+    list(credit.whitening, `${path}.credit.whitening`, groups.length);
     list(credit.no_signal, `${path}.credit.no_signal`, groups.length);
+  }
+  if (fields.values !== null) list(fields.values, `${path}.values`, turns.length);
+}
+
+function measured(fields: Fields, path: string): void {
+  count(fields.iteration, `${path}.iteration`);
+  const credit = object(fields.credit, `${path}.credit`);
+  for (const name of ['credits', 'standard_errors', 'values']) {
+    for (const [i, row] of list(credit[name], `${path}.credit.${name}`).entries()) numbers(row, `${path}.credit.${name}[${i}]`);
+  }
+  const accuracy = object(fields.accuracy, `${path}.accuracy`);
+  for (const name of ['rolls', 'states', 'turns']) count(accuracy[name], `${path}.accuracy.${name}`);
+  for (const [method, at] of objects(accuracy.methods, `${path}.accuracy.methods`)) {
+    check(typeof method.method === 'string', `${at}.method`, 'not a text');
+    for (const name of ['all_turns', 'tool_turns']) object(method[name], `${at}.${name}`);
   }
 }
 
 /** The run of a parsed file. Throws an error that names the first field that is not as it should be. */
-export function readRecorded(value: unknown): RecordedRun {
+function readRecorded(value: unknown): RecordedRun {
   const file = object(value, 'file');
   config(file.config);
   check(typeof file.made_with === 'string', 'made_with', 'not a text');
@@ -106,5 +145,29 @@ export function readRecorded(value: unknown): RecordedRun {
   check(reports.length > 0, 'reports', 'empty');
   for (const [entry, path] of reports) report(entry, path);
   for (const [entry, path] of objects(file.batches, 'batches')) batch(entry, path);
+  for (const [entry, path] of objects(file.measured, 'measured')) measured(entry, path);
   return value as RecordedRun;
+}
+
+const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Fetches and reads the recorded run; null, and a notice, where that fails. */
+export async function loadRecorded(): Promise<Run | null> {
+  let text: string;
+  try {
+    const response = await fetch(new URL('recorded/search.json', document.baseURI));
+    if (!response.ok) throw new Error(`HTTP ${response.status}`);
+    text = await response.text();
+  } catch (error) {
+    notices.show({ id: 'recorded', text: ({ notices }) => notices.recordedFailed, detail: words(error) });
+    return null;
+  }
+  await experiment.loaded;
+  try {
+    const file = readRecorded(JSON.parse(text));
+    return Run.recorded({ ...file, config: experiment.completed(file.config) });
+  } catch (error) {
+    notices.show({ id: 'recorded', text: ({ notices }) => notices.recordedUnreadable, detail: words(error) });
+    return null;
+  }
 }

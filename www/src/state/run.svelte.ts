@@ -1,6 +1,15 @@
 /** One run as the page keeps it: settings, reports, some batches of episodes. */
 
-import type { Batch, DeviceReport, ExperimentConfig, RecordedRun, Report, StopReason, WarmStartReport } from '../protocol';
+import type {
+  Batch,
+  DeviceReport,
+  ExperimentConfig,
+  MeasuredCredit,
+  RecordedRun,
+  Report,
+  StopReason,
+  WarmStartReport,
+} from '../protocol';
 
 /** How many batches a run keeps; more are thinned out. */
 const KEPT_BATCHES = 24;
@@ -17,6 +26,8 @@ export class Run {
   imitation = $state.raw<{ step: number; loss: number }[]>([]);
   /** Kept episodes, by iteration. */
   batches = $state.raw<Batch[]>([]);
+  /** True credit where it was measured, by iteration. */
+  measured = $state.raw<MeasuredCredit[]>([]);
   device = $state.raw<DeviceReport | null>(null);
   warmStart = $state.raw<WarmStartReport | null>(null);
   stop = $state.raw<StopReason | null>(null);
@@ -33,6 +44,7 @@ export class Run {
     const run = new Run('recorded', file.config, file.made_with);
     run.reports = file.reports;
     run.batches = file.batches;
+    run.measured = file.measured;
     // Early enough that the policy still has something to learn.
     run.pinned = Math.round(file.config.iterations / 9);
     return run;
@@ -50,6 +62,10 @@ export class Run {
 
   addReport(report: Report): void {
     this.reports = [...this.reports.filter(other => other.iteration !== report.iteration), report];
+  }
+
+  addMeasured(measured: MeasuredCredit): void {
+    this.measured = [...this.measured.filter(other => other.iteration !== measured.iteration), measured];
   }
 
   /** Keeps a batch; the same iteration's earlier phase is replaced. `shown` is never thinned out. */

@@ -4,20 +4,22 @@ import { drawInTurn, stopDrawing } from '../frames.svelte';
 import type { Batch, DeviceChoice, DeviceReport, Event as EngineEvent, Phase } from '../protocol';
 import type { Broken, FromWorker, ToWorker } from '../worker';
 import { experiment } from './experiment.svelte';
+import { Measurement } from './measurement.svelte';
 import { notices } from './notices.svelte';
-import { readRecorded } from './recorded';
+import { loadRecorded } from './recorded';
 import { Run } from './run.svelte';
 
-/** What goes on: nothing, the engine's download, the set-up of a run, training, one phase, or the end of a phase after Pause. */
-export type Activity = 'idle' | 'loading' | 'preparing' | 'running' | 'stepping' | 'pausing';
+/**
+ * What goes on: nothing, the engine's download, the set-up of a run, training, one phase, the end of a phase after Pause, or the
+ * measurement of true credit.
+ */
+export type Activity = 'idle' | 'loading' | 'preparing' | 'running' | 'stepping' | 'pausing' | 'measuring';
 
 /** Least time between two batches shown while training, in milliseconds: none can be read faster. */
 const BATCH_INTERVAL = 1000;
 
 /** After this many milliseconds the worker's messages are taken in even if no frame was drawn, as in a hidden tab. */
 const LATEST = 500;
-
-const errorWords = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 class Trainer {
   activity = $state<Activity>('idle');
@@ -65,6 +67,19 @@ class Trainer {
     return this.configured && (live.reports.length > 0 || live.batches.length > 0);
   });
 
+  readonly measurement = new Measurement();
+
+  /** The step whose episodes were credited last: those are measured. */
+  creditedIteration: number | null = $derived(this.live?.batches.findLast(batch => batch.credit !== null)?.iteration ?? null);
+
+  /** Why true credit cannot be measured now; null where it can. */
+  unmeasurable: 'recorded' | 'training' | 'no_credit' | 'gone' | null = $derived.by(() => {
+    if (!this.live) return 'recorded';
+    if (this.busy) return this.activity === 'measuring' ? null : 'training';
+    if (this.creditedIteration === null) return 'no_credit';
+    return this.configured ? null : 'gone';
+  });
+
   elapsed = $derived((this.trainedMs + (this.since === null ? 0 : Math.max(0, this.now - this.since))) / 1000);
 
   /** Which iteration the page shows, so that its batch is not thinned out. */
@@ -87,24 +102,8 @@ class Trainer {
   private clock: ReturnType<typeof setInterval> | undefined;
 
   async loadRecorded(): Promise<void> {
-    let text: string;
-    try {
-      const response = await fetch(new URL('recorded/search.json', document.baseURI));
-      if (!response.ok) throw new Error(`HTTP ${response.status}`);
-      text = await response.text();
-    } catch (error) {
-      this.recordedFailed = true;
-      notices.show({ id: 'recorded', text: words => words.notices.recordedFailed, detail: errorWords(error) });
-      return;
-    }
-    await experiment.loaded;
-    try {
-      const file = readRecorded(JSON.parse(text));
-      this.recorded = Run.recorded({ ...file, config: experiment.completed(file.config) });
-    } catch (error) {
-      this.recordedFailed = true;
-      notices.show({ id: 'recorded', text: words => words.notices.recordedUnreadable, detail: errorWords(error) });
-    }
+    this.recorded = await loadRecorded();
+    this.recordedFailed = this.recorded === null;
   }
 
   train(): void {
@@ -123,6 +122,21 @@ class Trainer {
   pause(): void {
     if (this.activity !== 'running') return;
     this.activity = 'pausing';
+    this.post({ type: 'pause' });
+  }
+
+  /** Re-rolls every state of the episodes credited last until it was done `rolls` times; while it goes on, asks for more. */
+  measure(rolls: number): void {
+    if (this.unmeasurable !== null) return;
+    this.activity = 'measuring';
+    this.measurement.ask(rolls);
+    this.post({ type: 'measure_credit', rolls });
+  }
+
+  /** Ends the measurement; what was measured stays, and can be gone on with. */
+  stopMeasuring(): void {
+    if (this.activity !== 'measuring') return;
+    this.measurement.stop();
     this.post({ type: 'pause' });
   }
 
@@ -249,6 +263,10 @@ class Trainer {
     else if (event.type === 'device') this.setDevice(run, event.device);
     else if (event.type === 'ready') this.ready(run, event);
     else if (event.type === 'phase') this.phase(run, event);
+    else if (event.type === 'true_credit') {
+      run.addMeasured(event.measured);
+      this.measurement.answered(event.measured.iteration, event.measured.accuracy.rolls);
+    } else if (this.activity === 'measuring') this.measuringStopped(event);
     else this.stopped(run, event);
   }
 
@@ -299,6 +317,17 @@ class Trainer {
     return false;
   }
 
+  /** The run stands where it stood. */
+  private measuringStopped(event: Extract<EngineEvent, { type: 'stopped' }>): void {
+    const { reason, iteration } = event;
+    if (reason.kind === 'non_finite') {
+      notices.show({ id: 'stopped', text: words => words.notices.nonFinite(reason.quantity, iteration + 1) });
+    }
+    const next = this.measurement.ended();
+    if (next === 'done') this.activity = 'idle';
+    else if (next === 'stop the next') this.post({ type: 'pause' });
+  }
+
   private stopped(run: Run, event: Extract<EngineEvent, { type: 'stopped' }>): void {
     this.showBatch(run);
     run.stop = event.reason;
@@ -315,6 +344,7 @@ class Trainer {
     this.activity = 'idle';
     this.stopClock();
     this.configured = false;
+    this.measurement.clear();
     this.progress = null;
     if (this.live?.reports.length === 0 && this.live.batches.length === 0) this.live = null;
     notices.show({ id: 'broken', text: words => words.notices.broken[event.cause], detail: event.detail });
@@ -333,6 +363,7 @@ class Trainer {
     this.done = null;
     this.next = 'sample';
     this.configured = false;
+    this.measurement.clear();
     this.trainedMs = 0;
   }
 

@@ -1,13 +1,13 @@
 /** What is on show below the curves: which batch, which group, which token, which quantity, under which credit. */
 
 import { untrack } from 'svelte';
-import { type ColourScale, clampOf, type Quantity } from '../credit-scale';
+import { type ColourScale, clampOf, methodOf, type Quantity } from '../credit-scale';
 import {
   allValues,
   columnsOf,
   columnWidths,
-  forCredit,
   own,
+  type PerTurn,
   type RowView,
   recredited,
   rowsOf,
@@ -17,27 +17,12 @@ import {
 } from '../episodes';
 import { tokenLabel } from '../format';
 import { creditPalette } from '../palette';
-import type { ExperimentConfig } from '../protocol';
+import type { Batch, CreditMethod, ExperimentConfig, MeasuredCredit, Part } from '../protocol';
+import type { Words } from '../words/en';
+import { credits } from './credits.svelte';
 import { experiment } from './experiment.svelte';
-import { notices } from './notices.svelte';
 import { trainer } from './trainer.svelte';
-import { ui } from './ui.svelte';
-
-/** The settings that change credit alone: frozen episodes can be credited again under them. */
-const CREDIT_SETTINGS = [
-  'reward_mode',
-  'outcome_weight',
-  'valid_call_weight',
-  'format_weight',
-  'malformed_weight',
-  'repeated_call_weight',
-  'turn_weight',
-  'gamma',
-  'credit_method',
-  'scale_rewards',
-] as const;
-
-const creditSettings = (config: ExperimentConfig): string => JSON.stringify(CREDIT_SETTINGS.map(name => config[name]));
+import { say, ui, words } from './ui.svelte';
 
 export interface Selection {
   member: number;
@@ -70,32 +55,49 @@ class View {
     );
   });
 
-  private wanted = $derived(experiment.config ? creditSettings(experiment.config) : null);
-  private trained = $derived(trainer.run ? creditSettings(trainer.run.config) : null);
+  private wanted = $derived(experiment.config ? credits.settingsOf(experiment.config) : null);
+  private trained = $derived(trainer.run ? credits.settingsOf(trainer.run.config) : null);
 
   /** The credit on show is not the one the batch was trained with. */
   again = $derived(
     this.batch?.credit != null && experiment.module !== null && this.wanted !== null && this.wanted !== this.trained,
   );
 
-  shown: Shown | null = $derived.by(() => {
-    const batch = this.batch;
-    if (!batch) return null;
-    if (!this.again || !this.wanted || !experiment.module || !trainer.run) return own(batch);
-    const values = JSON.parse(this.wanted) as unknown[];
-    const changed = Object.fromEntries(CREDIT_SETTINGS.map((name, i) => [name, values[i]]));
-    try {
-      return recredited(batch, experiment.module.recredit({ ...trainer.run.config, ...changed }, forCredit(batch)));
-    } catch (error) {
-      queueMicrotask(() =>
-        notices.show({ id: 'module', text: words => words.notices.moduleFailed, detail: String(error), reload: true }),
-      );
-      return own(batch);
-    }
+  /** The configuration whose credit is on show. */
+  config: ExperimentConfig | null = $derived.by(() => {
+    const trained = trainer.run?.config ?? null;
+    return trained && this.again && this.wanted ? credits.under(trained, this.wanted) : trained;
   });
 
-  /** The configuration whose credit is on show. */
-  config = $derived(this.again && experiment.config ? experiment.config : (trainer.run?.config ?? null));
+  shown: Shown | null = $derived.by(() => {
+    const { batch, config } = this;
+    if (!batch) return null;
+    if (!this.again || !config) return own(batch);
+    const other = credits.again(batch, config);
+    return other ? recredited(batch, other) : own(batch);
+  });
+
+  /** True credit of the batch on show, where it was measured. */
+  measured: MeasuredCredit | null = $derived(
+    trainer.run?.measured.find(entry => entry.iteration === this.batch?.iteration) ?? null,
+  );
+
+  /** The quantity on show, turn by turn; null for one that belongs to tokens and where there is none. */
+  perTurn: PerTurn | null = $derived.by(() => {
+    const { quantity, shown, config } = this;
+    const method = methodOf(quantity);
+    if (method) return shown?.credit && config ? credits.assigned(shown.batch, config, method) : null;
+    if (quantity === 'true_credit') return this.measured?.credit.credits ?? null;
+    if (quantity === 'log_prob') return null;
+    return (quantity === 'advantage' ? shown?.credit?.advantages : shown?.credit?.returns_to_go) ?? null;
+  });
+
+  /** Why the chosen quantity has no values here; null where it has some. */
+  lacking: 'values' | 'measurement' | null = $derived.by(() => {
+    if (this.perTurn !== null || !this.shown?.credit) return null;
+    if (methodOf(this.quantity)) return 'values';
+    return this.quantity === 'true_credit' ? 'measurement' : null;
+  });
 
   lossMask = $derived(experiment.config?.loss_mask ?? trainer.run?.config.loss_mask ?? true);
 
@@ -107,14 +109,15 @@ class View {
     void experiment.settled;
     void this.batch;
     const quantity = this.quantity;
-    return untrack(() => (this.shown ? clampOf(allValues(this.shown, quantity)) : 1));
+    void this.measured;
+    return untrack(() => (this.shown ? clampOf(allValues(this.shown, quantity, this.perTurn)) : 1));
   });
 
   scale: ColourScale = $derived({ quantity: this.quantity, clamp: this.clamp, palette: this.palette });
 
   rows: RowView[] = $derived.by(() => {
     if (!this.shown) return [];
-    const rows = rowsOf(this.shown, this.groupShown, this.scale, this.lossMask);
+    const rows = rowsOf(this.shown, this.groupShown, this.scale, this.perTurn, this.lossMask);
     return this.byReturn ? rows.toSorted((a, b) => (b.return ?? 0) - (a.return ?? 0)) : rows;
   });
 
@@ -136,15 +139,53 @@ class View {
   selected = $derived.by(() => locate(this.rows, this.selection) ?? locate(this.rows, opening(this.rows)));
   hovered = $derived(locate(this.rows, this.hover));
 
+  /** How the selected turn's advantage came about. */
+  parts: Part[] = $derived.by(() => {
+    const { selected } = this;
+    return selected ? (this.shown?.credit?.parts[selected.row.index]?.[selected.turn.turn] ?? []) : [];
+  });
+
+  /** Whole episodes are compared with one another, whatever else is. */
+  wholeEpisodes = $derived(this.parts.some(({ kind }) => kind === 'episode' || kind === 'outcome'));
+
+  /** The turn whose peers are those of the selection in other rows; null where whole episodes or states are compared. */
+  peerTurn = $derived.by(() => {
+    const sameTurn = ({ kind, peers }: Part) =>
+      (kind === 'return_to_go' && peers > 0 && this.config?.turn_baseline === 'turn_index') || kind === 'turn_reward';
+    return !this.wholeEpisodes && this.parts.some(sameTurn) ? (this.selected?.turn.turn ?? null) : null;
+  });
+
   /** What a token is called on the page. */
   label(token: number): string {
     return this.labels[token] ?? '?';
+  }
+
+  /** What a quantity is called on the page. */
+  nameOf(quantity: Quantity): string {
+    const method = methodOf(quantity);
+    return method ? this.methodName(method) : words().episodes.quantities[quantity as keyof Words['episodes']['quantities']];
+  }
+
+  methodName(method: CreditMethod): string {
+    const kind = experiment.settings.get('credit_method')?.kind;
+    const option = kind?.type === 'choice' ? kind.options.find(entry => entry.value === method) : undefined;
+    return option ? say(option.label) : method;
   }
 
   /** Selects a token. While a run goes on, its batch stays on show: what somebody reads must not be swept away. */
   select(row: RowView, position: number): void {
     this.selection = { member: row.trajectory.member, position };
     if (trainer.activity === 'running' && trainer.run && this.batch) trainer.run.pinned = this.batch.iteration;
+  }
+
+  /** Selects the first token of a turn of any group. */
+  selectTurn(batch: Batch, index: number, turn: number): void {
+    const trajectory = batch.trajectories[index];
+    const start = trajectory?.turns[turn]?.start;
+    if (!trajectory || start === undefined) return;
+    if (this.batch?.iteration !== batch.iteration) this.show(batch.iteration);
+    this.group = trajectory.group;
+    this.selection = { member: trajectory.member, position: start };
   }
 
   /** Whether the batch on show is held while newer ones come. */
@@ -181,7 +222,8 @@ function locate(rows: RowView[], selection: Selection | null) {
 
 /** A place worth looking at first: the last turn but one of the longest rewarded episode. */
 function opening(rows: RowView[]): Selection | null {
-  const rewarded = rows.filter(row => row.success);
+  const best = Math.max(...rows.map(row => row.success));
+  const rewarded = rows.filter(row => best > 0 && row.success === best);
   const longest = (rewarded.length ? rewarded : rows).reduce<RowView | null>(
     (best, row) => (best && best.turns.length >= row.turns.length ? best : row),
     null,

@@ -1,6 +1,7 @@
 /** Every sentence of the page in English. The Chinese file has the same keys: the compiler sees to it. */
 
 import type { RewardMode, RewardTerm } from '../protocol';
+import { creditEn } from './en-credit';
 
 interface Summary {
   groups: string;
@@ -18,6 +19,7 @@ interface Summary {
 const episodes = (count: number) => (count === 1 ? '1 episode' : `${count} episodes`);
 
 export const en = {
+  ...creditEn,
   comma: ', ',
   close: 'Close',
   reload: 'Reload',
@@ -63,6 +65,8 @@ export const en = {
     moduleFailed:
       'The settings module could not be started, so nothing can be changed or trained. The recorded run can still be read.',
     recordedFailed: 'The recorded run could not be loaded. Press Train to make one of your own.',
+    creditFailed:
+      'The credit of these episodes could not be computed again; what is on show is the credit they were trained with.',
     recordedUnreadable: 'The recorded run is unreadable, so there is nothing to show yet. Press Train to make one of your own.',
     nonFinite: (quantity: string, iteration: number) =>
       `Training stopped in iteration ${iteration}: ${quantity} is not a finite number any more, most often because the learning rate is too high. The last good weights and the curve are kept.`,
@@ -102,6 +106,7 @@ export const en = {
     compiling: 'First step: compiling for the GPU',
     training: 'Training',
     stepping: 'Working',
+    measuring: 'Measuring true credit',
     ready: 'Ready',
     recorded: 'Recorded run',
     stops: { finished: 'Finished', paused: 'Paused', non_finite: 'Stopped: not a number' },
@@ -131,6 +136,9 @@ export const en = {
     perTurn: 'per turn',
     gammaMeans: (share: string) => `A reward 3 turns later counts ${share}.`,
     maskHint: 'Train only on tokens the policy wrote.',
+    recipe: 'Recipe',
+    customRecipe: 'Custom',
+    customRecipeHelp: 'A recipe sets credit and objective as its paper does; rewards, discount and sizes stay.',
     modes: { outcome: 'Outcome', process: 'Process', mixed: 'Mixed' } as Record<RewardMode, string>,
   },
 
@@ -198,10 +206,21 @@ export const en = {
 
   episodes: {
     title: 'Episodes',
-    where: (iteration: number, group: number, groups: number, count: number, succeed: number) =>
-      `iteration ${iteration} · group ${group} of ${groups} · ${episodes(count)}, ${succeed} succeed`,
+    where: (iteration: number, group: number, groups: number, count: number, succeed: string) =>
+      `iteration ${iteration} · group ${group} of ${groups} · ${episodes(count)}, ${succeed}`,
+    succeed: (count: number) => (count === 1 ? '1 succeeds' : `${count} succeed`),
+    meanSuccess: (share: string) => `success ${share}`,
     colour: 'Colour:',
-    quantities: { advantage: 'advantage', return_to_go: 'return-to-go', log_prob: 'log-prob' },
+    quantities: { advantage: 'advantage', return_to_go: 'return-to-go', log_prob: 'log-prob', true_credit: 'true credit' },
+    onShow: 'of these episodes',
+    byMethod: 'assigned by method',
+    lacking: {
+      values:
+        'This method needs values of states, from a critic or from re-rolls, and these episodes have none: train with it to see its credit.',
+      measurement: 'True credit of these episodes has not been measured: see “Is the credit right?” below.',
+    },
+    needsValues:
+      'The credit method needs values of states, from a critic or from re-rolls, and these episodes have none: all credit is 0.',
     follow: 'Newest',
     followHelp: 'This iteration is held. Show the newest episodes as they come.',
     previous: 'Previous group',
@@ -232,8 +251,9 @@ export const en = {
     sampled: 'as sampled',
     byReturn: 'by return',
     sortHelp: 'Order of the rows: as sampled, or by return.',
-    rowLabel: (number: number, value: string | null, success: boolean) =>
-      `Episode ${number}${value === null ? '' : `, return ${value}`}, ${success ? 'success' : 'failure'}`,
+    rowLabel: (number: number, value: string | null, success: string) =>
+      `Episode ${number}${value === null ? '' : `, return ${value}`}, ${success}`,
+    partly: (share: string) => `${share} right`,
     row: 'Episode',
     success: 'success',
     failure: 'failure',
@@ -261,6 +281,12 @@ export const en = {
     malformed: 'malformed turn',
     repeated_call: 'repeated call',
     turn: 'turn',
+    luck: 'luck',
+    step_right: 'judged step',
+    clean_result: 'clean result',
+    error_result: 'error result',
+    new_page: 'new page',
+    kl: 'KL cost',
   } as Record<RewardTerm, string>,
 
   read: {
@@ -271,14 +297,15 @@ export const en = {
     tool: 'tool result, not trained',
     toolTrained: 'tool result, trained: mask off',
     noPeer: 'no peer at this turn, so no credit',
-    formulaHelp: '(value − mean of the peers) ÷ their standard deviation',
+    truthHelp: 'Measured by re-rolling the policy from before and after the turn; ± one standard error.',
+    formulaHelp: '(value − baseline) ÷ scale: what the credit method compares, with what, and what the difference is divided by',
     probability: (share: string) => `(probability ${share})`,
     keys: '← → token · ↑ ↓ episode',
   },
 
   legend: {
-    low: { advantage: 'worse than peers', return_to_go: 'return' } as Record<string, string>,
-    high: { advantage: 'better', return_to_go: '' } as Record<string, string>,
+    low: { advantage: 'worse than peers', return_to_go: 'return', true_credit: 'prospects fell' } as Record<string, string>,
+    high: { advantage: 'better', return_to_go: '', true_credit: 'rose' } as Record<string, string>,
     sure: 'expected',
     surprising: 'surprising',
     clampHelp: 'The colour scale ends at the 95 % quantile of the whole batch, and stands still while a slider is dragged.',

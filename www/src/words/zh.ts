@@ -1,8 +1,10 @@
 /** 页面上的全部中文文字，键与英文文件相同。 */
 
 import type { Words } from './en';
+import { creditZh } from './zh-credit';
 
 export const zh: Words = {
+  ...creditZh,
   comma: '，',
   close: '关闭',
   reload: '重新加载',
@@ -47,6 +49,7 @@ export const zh: Words = {
   notices: {
     moduleFailed: '设置模块无法启动，因此不能更改设置，也不能训练。录制的运行仍可查看。',
     recordedFailed: '录制的运行无法加载。按“开始训练”即可自己跑一次。',
+    creditFailed: '无法重新计算这些轨迹的信用；当前显示的是训练时的信用。',
     recordedUnreadable: '录制的运行无法读取，因此暂时没有可显示的内容。按“开始训练”即可自己跑一次。',
     nonFinite: (quantity, iteration) =>
       `训练在第 ${iteration} 次迭代停止：${quantity} 不再是有限的数，多半是学习率过高。最近一次完好的权重和曲线都已保留。`,
@@ -85,6 +88,7 @@ export const zh: Words = {
     compiling: '第一步：正在为 GPU 编译',
     training: '训练中',
     stepping: '进行中',
+    measuring: '正在测量真实信用',
     ready: '就绪',
     recorded: '录制的运行',
     stops: { finished: '已完成', paused: '已暂停', non_finite: '已停止：出现非数' },
@@ -114,6 +118,9 @@ export const zh: Words = {
     perTurn: '每轮',
     gammaMeans: share => `3 轮后的奖励按 ${share} 计。`,
     maskHint: '只训练策略自己写出的词元。',
+    recipe: '方案',
+    customRecipe: '自定义',
+    customRecipeHelp: '选一个方案，信用和目标函数的设置就与论文一致；奖励、折扣和规模不变。',
     modes: { outcome: '结果', process: '过程', mixed: '混合' },
   },
 
@@ -181,9 +188,18 @@ export const zh: Words = {
   episodes: {
     title: '轨迹',
     where: (iteration, group, groups, count, succeed) =>
-      `第 ${iteration} 次迭代 · 第 ${group} 组（共 ${groups} 组）· ${count} 条轨迹，${succeed} 条成功`,
+      `第 ${iteration} 次迭代 · 第 ${group} 组（共 ${groups} 组）· ${count} 条轨迹，${succeed}`,
+    succeed: count => `${count} 条成功`,
+    meanSuccess: share => `成功率 ${share}`,
     colour: '颜色：',
-    quantities: { advantage: '优势', return_to_go: '剩余回报', log_prob: '对数概率' },
+    quantities: { advantage: '优势', return_to_go: '剩余回报', log_prob: '对数概率', true_credit: '真实信用' },
+    onShow: '这些轨迹的数值',
+    byMethod: '各方法分配的信用',
+    lacking: {
+      values: '这种方法需要状态价值（来自评论家或重新采样），而这些轨迹没有：用它训练后才能看到它的信用。',
+      measurement: '这些轨迹的真实信用还没有测量：见下方“信用分对了吗？”。',
+    },
+    needsValues: '所选信用方法需要状态价值（来自评论家或重新采样），而这些轨迹没有：信用全部为 0。',
     follow: '最新',
     followHelp: '当前停在这次迭代；改为随训练显示最新的轨迹。',
     previous: '上一组',
@@ -214,8 +230,8 @@ export const zh: Words = {
     sampled: '按采样顺序',
     byReturn: '按回报排序',
     sortHelp: '行的顺序：按采样顺序，或按回报。',
-    rowLabel: (number, value, success) =>
-      `轨迹 ${number}${value === null ? '' : `，回报 ${value}`}，${success ? '成功' : '失败'}`,
+    rowLabel: (number, value, success) => `轨迹 ${number}${value === null ? '' : `，回报 ${value}`}，${success}`,
+    partly: share => `正确 ${share}`,
     row: '轨迹',
     success: '成功',
     failure: '失败',
@@ -239,6 +255,12 @@ export const zh: Words = {
     malformed: '格式错误',
     repeated_call: '重复调用',
     turn: '每一轮',
+    luck: '运气',
+    step_right: '步骤正确',
+    clean_result: '结果无报错',
+    error_result: '结果报错',
+    new_page: '新页面',
+    kl: 'KL 代价',
   },
 
   read: {
@@ -248,14 +270,15 @@ export const zh: Words = {
     tool: '工具结果，不参与训练',
     toolTrained: '工具结果，参与训练：掩码已关',
     noPeer: '这一轮没有同伴，因此没有信用',
-    formulaHelp: '（取值 − 同伴均值）÷ 同伴标准差',
+    truthHelp: '从这一轮之前和之后让策略重新采样测得；± 一个标准误。',
+    formulaHelp: '（取值 − 基线）÷ 尺度：信用方法比较什么、与什么比较、差值除以什么',
     probability: share => `（概率 ${share}）`,
     keys: '← → 词元 · ↑ ↓ 轨迹',
   },
 
   legend: {
-    low: { advantage: '差于同伴', return_to_go: '回报' },
-    high: { advantage: '优于同伴', return_to_go: '' },
+    low: { advantage: '差于同伴', return_to_go: '回报', true_credit: '前景变差' },
+    high: { advantage: '优于同伴', return_to_go: '', true_credit: '前景变好' },
     sure: '意料之中',
     surprising: '意外',
     clampHelp: '颜色到整批数值的 95% 分位为止，拖动滑块时保持不变。',
