@@ -30,7 +30,7 @@ enum Pending {
     Nothing,
     Sampled(Rc<Rollout>),
     Scored(Rc<Rollout>, Rc<RewardTable>),
-    Credited(Rc<Rollout>, Credit),
+    Credited(Rc<Rollout>, Box<Credit>),
 }
 
 /// What one phase gave.
@@ -94,7 +94,7 @@ impl Run {
                 batch = Some(frozen(&rollout, Some(&rewards), Some(&credit)));
                 let (values, policy) = (credit.values.clone(), self.trainer.policy());
                 self.last = Some(Played { rollout: rollout.clone(), rewards, values, policy });
-                Pending::Credited(rollout, credit)
+                Pending::Credited(rollout, Box::new(credit))
             }
             Pending::Credited(rollout, credit) => {
                 report = Some(self.trainer.update(&rollout, &credit).await?);

@@ -259,7 +259,7 @@ fn the_ratio_of_a_trajectory() {
     let log_ratios: Vec<f64> = [1.2, 0.9, 1.0, 1.5].iter().map(|ratio: &f64| ratio.ln()).collect();
     let settings = PolicyLossSettings { ratio_level: RatioLevel::Sequence, ..CLIP };
     let ratio = |only: [f64; 4]| {
-        let (new, zero) = (matrix(&[log_ratios.clone()], &cpu()), matrix(&[vec![0.0; 4]], &cpu()));
+        let (new, zero) = (matrix(std::slice::from_ref(&log_ratios), &cpu()), matrix(&[vec![0.0; 4]], &cpu()));
         numbers(policy_loss(new, zero.clone(), zero, mask(&[only.to_vec()], &cpu()), &settings).ratio)
     };
     assert!((ratio([1.0; 4])[0] - 1.128_181).abs() < 1e-5);
