@@ -129,6 +129,9 @@ impl Comparison {
     }
 }
 
+/// Values that differ by no more than this share of their size are equal.
+const ROUNDING: f64 = 1e-12;
+
 /// Sums over the values with one key.
 #[derive(Clone, Copy)]
 struct Peers {
@@ -150,9 +153,10 @@ impl Peers {
         (self.low, self.high) = (self.low.min(value), self.high.max(value));
     }
 
-    /// Equal values count as such by comparing the maximum with the minimum.
+    /// Equal values count as such by comparing the maximum with the minimum, up to the rounding of the sums that they are: no
+    /// signal may be made of that.
     fn flat(&self) -> bool {
-        self.low == self.high
+        self.count > 0 && self.high - self.low <= ROUNDING * self.low.abs().max(self.high.abs())
     }
 
     fn mean(&self) -> f64 {
@@ -217,7 +221,14 @@ pub fn compare_weighted<K: Copy + Eq + Hash>(
         _ => Comparison { baseline: means[place], scale: scale(peers), peers: peers.count },
     };
     let comparisons: Vec<Comparison> = peers.iter().enumerate().map(of).collect();
-    places.iter().map(|&place| comparisons[place]).collect()
+    // Equal values are compared with themselves: exactly 0 comes of that.
+    let lone_raw = |place: usize| convention.lone == Lone::Raw && peers[place].count == 1;
+    let own = |place: usize| peers[place].flat() && !lone_raw(place);
+    let with = |(&place, &value): (&usize, &f64)| match own(place) {
+        true => Comparison { baseline: value, ..comparisons[place] },
+        false => comparisons[place],
+    };
+    places.iter().zip(values).map(with).collect()
 }
 
 /// Centring and division over the trained tokens of a batch: `(x - mean) / scale`.

@@ -7,6 +7,7 @@ use super::protocol::ReadConfig;
 use super::{from_js, to_js};
 use crate::config::{self, ExperimentConfig, ReadOutcome};
 use crate::environment::REGISTRY;
+use crate::metrics::{self, Report};
 use crate::vocabulary;
 
 /// A `Description` of all settings.
@@ -123,6 +124,14 @@ impl Frozen {
 #[wasm_bindgen]
 pub fn recredit(config: JsValue, batch: JsValue) -> Result<JsValue, JsValue> {
     Frozen::new(batch)?.recredit(config)
+}
+
+/// Early warnings of a run with some settings: a list of `Warning`. `reports` are those of all its steps so far, in order; an
+/// empty list gives what the settings alone decide.
+#[wasm_bindgen]
+pub fn warnings(reports: JsValue, config: JsValue) -> Result<JsValue, JsValue> {
+    let reports: Vec<Report> = from_js(reports)?;
+    to_js(&metrics::warnings(&reports, &read(&config).config))
 }
 
 /// What each token is called.

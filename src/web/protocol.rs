@@ -191,7 +191,7 @@ mod types {
 
     use super::*;
     use crate::config::{Description, Difference};
-    use crate::metrics::Provenance;
+    use crate::metrics::{Provenance, Warning};
 
     const HEADER: &str =
         "// Generated from src/web/protocol.rs by `UPDATE_TYPES=1 cargo test --no-default-features --lib types`; do not edit.\n";
@@ -238,6 +238,7 @@ mod types {
         declarations.visit::<Provenance>();
         declarations.visit::<Description>();
         declarations.visit::<Difference>();
+        declarations.visit::<Warning>();
         HEADER.to_string() + &declarations.found.into_values().collect::<String>()
     }
 

@@ -382,6 +382,16 @@ export type WarmStartReport = { source: WarmStartSource, note: string, parameter
 export type WarmStartSource = "shipped" | "live" | "none";
 
 /**
+ * One warning.
+ */
+export type Warning = { kind: WarningKind, iteration: number, figure: number, bound: number, text_en: string, text_zh: string };
+
+/**
+ * What is going wrong.
+ */
+export type WarningKind = "singleton_groups" | "pairs_scaled" | "no_signal" | "entropy_collapse" | "entropy_rising" | "reward_hacked" | "ratio_off" | "clip_fraction_high" | "kl_high" | "gradient_spike" | "malformed_rising";
+
+/**
  * One term of the reward: its weight times the fact, which is 0 or 1.
  */
 export type WeightedTerm = { term: RewardTerm, weight: number };

@@ -8,6 +8,7 @@ use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressStyle};
 use turnwise::config::{self, ExperimentConfig, WarmStart};
 use turnwise::environment::REGISTRY;
+use turnwise::metrics::{WarningKind, warnings};
 use turnwise::policy::{Checkpoint, Policy, PolicyConfig, Precision};
 use turnwise::reward::RewardTable;
 use turnwise::trainer::{Credit, Rollout, Trainer, TrueCreditRun, frozen, initial_policy, shipped_policy};
@@ -53,6 +54,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let bar = ProgressBar::new(config.iterations as u64)
         .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}").unwrap_or(ProgressStyle::default_bar()));
     let mut failure = None;
+    let mut warned: Vec<WarningKind> = Vec::new();
     for iteration in 0..config.iterations {
         let player = trainer.policy();
         let (rollout, rewards, credit, report) = match pollster::block_on(trainer.train_step()) {
@@ -83,6 +85,12 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             report.train_success, report.held_out_success, report.mean_return, report.calls, report.tokens_per_second
         ));
         recorded.reports.push(report);
+        for warning in warnings(&recorded.reports, &config) {
+            if !warned.contains(&warning.kind) {
+                bar.suspend(|| eprintln!("warning at iteration {}: {}", warning.iteration, warning.text_en));
+                warned.push(warning.kind);
+            }
+        }
         if (iteration + 1).is_multiple_of(CHECKPOINT_EVERY) {
             save(&checkpoint_file, &checkpoint_bytes(&config, &trainer)?)?;
         }
