@@ -16,6 +16,8 @@ mod learning;
 #[cfg(feature = "engine")]
 mod objective;
 #[cfg(feature = "engine")]
+mod provenance;
+#[cfg(feature = "engine")]
 mod rollout;
 #[cfg(feature = "engine")]
 mod support;
