@@ -169,6 +169,28 @@ test('a recorded run made before a setting was added is completed', async () => 
   assertClean(session);
 });
 
+test('what goes wrong in a run is said under its curves, in both languages; a healthy run says nothing', async () => {
+  const healthy = await open(await context(browser));
+  await healthy.page.getByTestId('weight').waitFor();
+  assert.equal(await healthy.page.getByTestId('warning').innerText(), '');
+  const session = await openWith(file => {
+    for (const report of file.reports.slice(10)) {
+      report.update.entropy = 0.01;
+      report.train_success = 0.2;
+      report.held_out_success = 0.2;
+    }
+    return JSON.stringify(file);
+  });
+  const { page } = session;
+  const warning = page.getByTestId('warning');
+  await warning.getByText(/^Warning at iteration \d+: The return rose/).waitFor();
+  await warning.getByText('(and 1 earlier)').click();
+  await warning.getByText(/^Warning at iteration \d+: The policy hardly varies/).waitFor();
+  await page.getByText('中文', { exact: true }).click();
+  await warning.getByText(/次迭代的警告：回报从/).waitFor();
+  assertClean(session);
+});
+
 /** Every episode of the first batch gets five turns like its first one. */
 function fiveTurns(file) {
   const batch = file.batches[0];

@@ -9,6 +9,8 @@ import type {
   Provenance,
   ReadConfig,
   Recredit,
+  Report,
+  Warning,
 } from './protocol';
 import init, * as wasm from './wasm/page/turnwise_page.js';
 import wasmUrl from './wasm/page/turnwise_page_bg.wasm?url';
@@ -48,6 +50,8 @@ export interface PageModule {
   ) => Frozen;
   /** The settings in which two experiments differ. */
   differences(a: ExperimentConfig, b: ExperimentConfig): Difference[];
+  /** What the reports of a run say is going wrong, in the order of its steps. */
+  warnings(reports: Report[], config: ExperimentConfig): Warning[];
   /** Names of the tokens, indexed by token id. */
   token_names(): string[];
 }

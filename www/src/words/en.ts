@@ -177,6 +177,8 @@ export const en = {
     imitationHelp: (updates: number, loss: string) => `Before iteration 0: ${updates} imitation updates, loss ${loss}.`,
     shown: (iteration: number) => `shown below: ${iteration}`,
     headLabel: 'Iteration shown below',
+    warning: (iteration: number, text: string) => `Warning at iteration ${iteration}: ${text}`,
+    moreWarnings: (count: number) => `(and ${count} earlier)`,
     measure: 'measure',
     course: 'course',
     none: 'none',

@@ -159,6 +159,8 @@ export const zh: Words = {
     imitationHelp: (updates, loss) => `第 0 次迭代之前：模仿更新 ${updates} 次，损失 ${loss}。`,
     shown: iteration => `下方显示：${iteration}`,
     headLabel: '下方显示的迭代',
+    warning: (iteration, text) => `第 ${iteration} 次迭代的警告：${text}`,
+    moreWarnings: count => `（另有 ${count} 条较早的）`,
     measure: '指标',
     course: '走势',
     none: '无',
