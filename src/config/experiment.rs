@@ -328,9 +328,9 @@ experiment! {
         "被上限截断的轨迹如何处理：按失败训练，或不计入损失（其奖励仍参与组内统计），后者会失去对无休止调用的抑制。";
     no_signal_groups: NoSignalGroups, "flat", Objective, more, choice("keep", NoSignalGroups::OPTIONS),
         ["Groups without signal", "无信号的组"], ["", ""],
-        "What becomes of groups whose episodes all earned the same: kept (their advantages are 0, but they dilute the mean), left \
-         out, or replaced by other questions, sampled up to three more times (dynamic sampling, DAPO).",
-        "组内奖励全相同时如何处理：保留（优势为 0，但会稀释平均）、剔除，或最多再采样三次换上别的题（DAPO 的动态采样）。";
+        "What becomes of groups whose episodes all earned the same return: kept (most methods give them 0, but they dilute the mean), \
+         left out, or replaced by other questions, sampled up to three more times (dynamic sampling, DAPO).",
+        "组内各轨迹的回报全相同时如何处理：保留（多数方法给出 0，但会稀释平均）、剔除，或最多再采样三次换上别的题（DAPO 的动态采样）。";
     dpo_beta: f64, "dpo", Objective, more, number(0.1, 0.01, 5.0, 0.01), ["DPO β", "DPO β"], ["", ""],
         "How sharply DPO tells the best of a group from the worst, relative to the warm start; larger values keep the policy \
          closer to it.",

@@ -1,5 +1,7 @@
 //! How well assigned credit agrees with true credit, turn by turn, and how sure one can be of it.
 
+use std::collections::BTreeMap;
+
 use super::compare::places;
 use crate::rollout::Trajectory;
 use crate::seed::{Purpose, RootSeed};
@@ -80,14 +82,15 @@ pub fn accuracy(
         return Accuracy { turns, pearson: None, spearman: None, sign_agreement: None };
     }
     let (place, count) = places(&group_of);
-    let pairs = Pairs::of(&x, &y, place, count);
-    let [pearson, spearman, sign] = pairs.agreements(&vec![1.0; count]);
+    let pairs = Pairs::of(&x, &y, &place, count);
+    let mut ranks = [Vec::new(), Vec::new()];
+    let [pearson, spearman, sign] = pairs.agreements(&vec![1.0; count], &mut ranks);
     let mut samples: [Vec<f64>; 3] = Default::default();
     for resample in 0..if count > 1 { RESAMPLES } else { 0 } {
         let mut draws = seed.draws(Purpose::Bootstrap, resample, 0, 0);
         let mut times = vec![0.0; count];
         (0..count).for_each(|_| times[draws.below(count as u32) as usize] += 1.0);
-        samples.iter_mut().zip(pairs.agreements(&times)).for_each(|(samples, value)| samples.extend(value));
+        samples.iter_mut().zip(pairs.agreements(&times, &mut ranks)).for_each(|(samples, value)| samples.extend(value));
     }
     let [of_pearson, of_spearman, of_sign] = samples.map(interval);
     let with = |value: Option<f64>, interval| value.map(|value| Agreement { value, interval });
@@ -161,19 +164,19 @@ impl Sums {
 
 /// Two credits of the same turns, prepared for many bootstrap samples.
 struct Pairs {
-    /// The place of each turn's group in `sums`.
-    place: Vec<usize>,
     sums: Vec<Sums>,
-    /// The turns sorted by each credit, in runs of equal ones.
-    sorted: [Vec<Vec<usize>>; 2],
+    /// The runs of equal values of each credit.
+    runs: [Runs; 2],
+    /// How many turns belong to a run of each credit and to a group: turns alike in these are alike in every sample.
+    cells: Vec<([usize; 2], usize, f64)>,
 }
 
 impl Pairs {
-    fn of(x: &[f64], y: &[f64], place: Vec<usize>, groups: usize) -> Self {
+    fn of(x: &[f64], y: &[f64], place: &[usize], groups: usize) -> Self {
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let (mean_x, mean_y) = (mean(x), mean(y));
         let mut sums = vec![Sums::NONE; groups];
-        for ((&assigned, &truth), &place) in x.iter().zip(y).zip(&place) {
+        for ((&assigned, &truth), &place) in x.iter().zip(y).zip(place) {
             let (x, y) = (assigned - mean_x, truth - mean_y);
             let agrees = if assigned == 0.0 { 0.5 } else { f64::from(u8::from((assigned > 0.0) == (truth > 0.0))) };
             let signed = f64::from(u8::from(truth != 0.0));
@@ -182,41 +185,72 @@ impl Pairs {
                 Sums { count: 1.0, x, y, xx: x * x, yy: y * y, xy: x * y, range_x, range_y, signed, agreeing: signed * agrees };
             sums[place].add(&one, 1.0);
         }
-        Pairs { place, sums, sorted: [runs(x), runs(y)] }
+        let (of_x, of_y) = (run_of(x), run_of(y));
+        let mut cells = BTreeMap::<([usize; 2], usize), f64>::new();
+        for ((&x, &y), &place) in of_x.iter().zip(&of_y).zip(place) {
+            *cells.entry(([x, y], place)).or_default() += 1.0;
+        }
+        let cells = cells.into_iter().map(|((runs, place), count)| (runs, place, count)).collect();
+        Pairs { sums, runs: [Runs::of(&of_x, place), Runs::of(&of_y, place)], cells }
     }
 
-    /// Pearson, Spearman and sign agreement when each group occurs `times` over.
-    fn agreements(&self, times: &[f64]) -> [Option<f64>; 3] {
+    /// Pearson, Spearman and sign agreement when each group occurs `times` over. `ranks` is room to compute in.
+    fn agreements(&self, times: &[f64], ranks: &mut [Vec<f64>; 2]) -> [Option<f64>; 3] {
         let mut all = Sums::NONE;
         self.sums.iter().zip(times).for_each(|(sums, &times)| all.add(sums, times));
-        let (x, xx) = self.ranks(&self.sorted[0], times, all.count);
-        let (y, yy) = self.ranks(&self.sorted[1], times, all.count);
-        let turns = x.iter().zip(&y).zip(&self.place);
-        let xy = turns.fold(0.0, |sum, ((x, y), &place)| sum + times[place] * x * y);
+        let [x, y] = ranks;
+        let xx = self.runs[0].ranks(times, all.count, x);
+        let yy = self.runs[1].ranks(times, all.count, y);
+        let xy = self.cells.iter().fold(0.0, |sum, &(runs, place, count)| sum + count * times[place] * x[runs[0]] * y[runs[1]]);
         let spearman = (xx > 0.0 && yy > 0.0).then(|| (xy / (xx * yy).sqrt()).clamp(-1.0, 1.0));
         [all.correlation(), spearman, (all.signed > 0.0).then(|| all.agreeing / all.signed)]
     }
+}
 
-    /// The rank of each turn less the mean rank, and the sum of their squares. Equal credits share the mean of their ranks.
-    fn ranks(&self, sorted: &[Vec<usize>], times: &[f64], count: f64) -> (Vec<f64>, f64) {
-        let mut ranks = vec![0.0; self.place.len()];
-        let (mut below, mut squares) = (0.0, 0.0);
-        for tied in sorted {
-            let weight = tied.iter().fold(0.0, |sum, &turn| sum + times[self.place[turn]]);
+/// Runs of equal values, from the smallest to the largest.
+struct Runs {
+    /// Groups that have turns in a run, with their number; run after run.
+    entries: Vec<(usize, f64)>,
+    /// Where each run ends in `entries`.
+    ends: Vec<usize>,
+}
+
+impl Runs {
+    /// From the run and the group of each turn.
+    fn of(run: &[usize], place: &[usize]) -> Self {
+        let mut counts = BTreeMap::<(usize, usize), f64>::new();
+        run.iter().zip(place).for_each(|(&run, &place)| *counts.entry((run, place)).or_default() += 1.0);
+        let mut ends = vec![0; run.iter().max().map_or(0, |&last| last + 1)];
+        counts.keys().enumerate().for_each(|(index, &(run, _))| ends[run] = index + 1);
+        Runs { entries: counts.into_iter().map(|((_, place), count)| (place, count)).collect(), ends }
+    }
+
+    /// The rank of each run less the mean rank, and the sum of their squares over turns, of which there are `count`. Equal credits
+    /// share the mean of their ranks.
+    fn ranks(&self, times: &[f64], count: f64, ranks: &mut Vec<f64>) -> f64 {
+        ranks.clear();
+        let (mut start, mut below, mut squares) = (0, 0.0, 0.0);
+        for &end in &self.ends {
+            let weight = self.entries[start..end].iter().fold(0.0, |sum, &(place, count)| sum + count * times[place]);
             let rank = below + (weight - count) / 2.0;
-            tied.iter().for_each(|&turn| ranks[turn] = rank);
+            ranks.push(rank);
             below += weight;
             squares += weight * rank * rank;
+            start = end;
         }
-        (ranks, squares)
+        squares
     }
 }
 
-/// The indices of values from the smallest to the largest, equal ones together.
-fn runs(values: &[f64]) -> Vec<Vec<usize>> {
+/// The run of each value: equal values have the same, larger ones a later one.
+fn run_of(values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
-    order.chunk_by(|&a, &b| values[a] == values[b]).map(<[usize]>::to_vec).collect()
+    let mut run = vec![0; values.len()];
+    for pair in order.windows(2) {
+        run[pair[1]] = run[pair[0]] + usize::from(values[pair[0]] != values[pair[1]]);
+    }
+    run
 }
 
 /// The 2.5 and 97.5 % quantiles, if at least half of the samples gave a value.

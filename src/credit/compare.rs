@@ -132,6 +132,11 @@ impl Comparison {
 /// Values that differ by no more than this share of their size are equal.
 const ROUNDING: f64 = 1e-12;
 
+/// Whether two values are equal up to the rounding of sums.
+pub(super) fn equal(low: f64, high: f64) -> bool {
+    high - low <= ROUNDING * low.abs().max(high.abs())
+}
+
 /// Sums over the values with one key.
 #[derive(Clone, Copy)]
 struct Peers {
@@ -156,7 +161,7 @@ impl Peers {
     /// Equal values count as such by comparing the maximum with the minimum, up to the rounding of the sums that they are: no
     /// signal may be made of that.
     fn flat(&self) -> bool {
-        self.count > 0 && self.high - self.low <= ROUNDING * self.low.abs().max(self.high.abs())
+        self.count > 0 && equal(self.low, self.high)
     }
 
     fn mean(&self) -> f64 {

@@ -1,7 +1,7 @@
 //! The credit map: one advantage per turn, with the numbers it was made of.
 
 use super::Whitened;
-use super::compare::{Comparison, Whitening};
+use super::compare::{Comparison, Whitening, equal};
 use super::evidence::Evidence;
 
 /// What a [`Part`] of an advantage compares.
@@ -88,6 +88,10 @@ pub struct CreditMap {
     pub whitening: Vec<Option<Whitening>>,
     /// Per group: whether all advantages are 0, so that nothing can be learned from it.
     pub no_signal: Vec<bool>,
+    /// Per group: whether all its trajectories earned the same return, up to rounding: what groups are filtered by (DAPO,
+    /// arXiv:2503.14476, eq. 11), whatever the method makes of their turns.
+    #[serde(default)]
+    pub equal_returns: Vec<bool>,
     /// The method needs state values (a critic's or re-rolled ones) and there are none: all advantages are 0.
     pub needs_values: bool,
 }
@@ -116,6 +120,7 @@ impl CreditMap {
         }
         let column = |index: usize| compared.iter().map(|turns| turns.iter().map(|entry| entry[index]).collect()).collect();
         let peers = |parts: &Vec<Part>| parts.iter().map(|part| part.peers).max().unwrap_or(0);
+        let returns: Vec<f64> = returns_to_go.iter().map(|turns| turns.first().copied().unwrap_or(0.0)).collect();
         CreditMap {
             rewards: evidence.rewards.clone(),
             returns_to_go,
@@ -124,6 +129,7 @@ impl CreditMap {
             scales: column(2),
             peers: parts.iter().map(|turns| turns.iter().map(peers).collect()).collect(),
             no_signal: all_zero(groups, evidence, &advantages),
+            equal_returns: equal_returns(groups, evidence, &returns),
             advantages,
             parts,
             whitening,
@@ -143,6 +149,15 @@ fn all_zero(groups: usize, evidence: &Evidence, rows: &[Vec<f64>]) -> Vec<bool> 
     let mut zero = vec![true; groups];
     evidence.groups.iter().zip(rows).for_each(|(&group, turns)| zero[group] &= turns.iter().all(|&x| x == 0.0));
     zero
+}
+
+/// For each group whether all its trajectories earned the same return.
+fn equal_returns(groups: usize, evidence: &Evidence, returns: &[f64]) -> Vec<bool> {
+    let mut bounds = vec![(f64::INFINITY, f64::NEG_INFINITY); groups];
+    for (&group, &value) in evidence.groups.iter().zip(returns) {
+        bounds[group] = (bounds[group].0.min(value), bounds[group].1.max(value));
+    }
+    bounds.into_iter().map(|(low, high)| low > high || equal(low, high)).collect()
 }
 
 /// Parts as one comparison: value, baseline, scale.

@@ -93,7 +93,7 @@ fn direct(config: &ExperimentConfig, episodes: &[Trajectory], map: &CreditMap, [
         if config.truncated == Truncated::Mask && episode.end == End::TurnLimit {
             continue;
         }
-        if config.no_signal_groups == NoSignalGroups::Drop && map.no_signal[episode.group] {
+        if config.no_signal_groups == NoSignalGroups::Drop && map.equal_returns[episode.group] {
             continue;
         }
         let mut tokens = Vec::new();
@@ -187,7 +187,7 @@ proptest! {
                     Some(LeftOut::ToolToken)
                 } else if config.truncated == Truncated::Mask && episode.end == End::TurnLimit {
                     Some(LeftOut::Truncated)
-                } else if config.no_signal_groups == NoSignalGroups::Drop && map.no_signal[episode.group] {
+                } else if config.no_signal_groups == NoSignalGroups::Drop && map.equal_returns[episode.group] {
                     Some(LeftOut::NoSignal)
                 } else {
                     None

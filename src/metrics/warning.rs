@@ -158,12 +158,21 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn of(reports: &'a [Report], config: &'a ExperimentConfig) -> Self {
-        let means = |window: usize, value: fn(&Report) -> f64| windowed(reports, window, value);
+        let means = |window: usize, value: fn(&Report) -> f64| windowed(&reports.iter().map(value).collect::<Vec<_>>(), window);
+        // A step without an update (nothing was left to train on) says nothing of entropy: the last figure stands for it.
+        let mut known = f64::NAN;
+        let carried = |report: &Report| {
+            if report.update.updates > 0 {
+                known = report.update.entropy;
+            }
+            known
+        };
+        let entropies: Vec<f64> = reports.iter().map(carried).collect();
         let success = means(WINDOW, |report| match report.held_out_episodes {
             0 => report.train_success,
             _ => report.held_out_success,
         });
-        let recent_entropy = means(SHORT_WINDOW, |report| report.update.entropy);
+        let recent_entropy = windowed(&entropies, SHORT_WINDOW);
         let malformed = means(SHORT_WINDOW, |report| report.malformed);
         Run {
             reports,
@@ -173,7 +182,7 @@ impl<'a> Run<'a> {
             success,
             mean_return: means(WINDOW, |report| report.mean_return),
             no_signal: means(WINDOW, |report| report.no_signal_groups),
-            entropy: means(WINDOW, |report| report.update.entropy),
+            entropy: windowed(&entropies, WINDOW),
             lowest_entropy: lowest_so_far(&recent_entropy),
             recent_entropy,
             lowest_malformed: lowest_so_far(&malformed),
@@ -185,12 +194,12 @@ impl<'a> Run<'a> {
 }
 
 /// Mean over the last `window` reports up to each one; at the start over fewer.
-fn windowed(reports: &[Report], window: usize, value: fn(&Report) -> f64) -> Vec<f64> {
+fn windowed(values: &[f64], window: usize) -> Vec<f64> {
     let mean = |step: usize| {
-        let last = &reports[(step + 1).saturating_sub(window)..=step];
-        last.iter().map(value).sum::<f64>() / last.len() as f64
+        let last = &values[(step + 1).saturating_sub(window)..=step];
+        last.iter().sum::<f64>() / last.len() as f64
     };
-    (0..reports.len()).map(mean).collect()
+    (0..values.len()).map(mean).collect()
 }
 
 fn lowest_so_far(values: &[f64]) -> Vec<f64> {

@@ -15,13 +15,13 @@ pub enum LeftOut {
     ToolToken,
     /// A limit cut its episode, and such episodes are left out.
     Truncated,
-    /// Nothing can be learned from its group, and such groups are left out.
+    /// All episodes of its group earned the same return, and such groups are left out.
     NoSignal,
 }
 
 /// Why the settings leave a whole trajectory out of the loss, if they do. `credit` is that of its batch.
 pub fn left_out(config: &ExperimentConfig, trajectory: &Trajectory, credit: &CreditMap) -> Option<LeftOut> {
-    let flat = credit.no_signal.get(trajectory.group).copied().unwrap_or(false);
+    let flat = credit.equal_returns.get(trajectory.group).copied().unwrap_or(false);
     if config.truncated == Truncated::Mask && trajectory.end != End::Terminated {
         Some(LeftOut::Truncated)
     } else if config.no_signal_groups != NoSignalGroups::Keep && flat {

@@ -217,7 +217,7 @@ impl Trainer {
                 &Evidence::of(&rollout.training, &rewards, None),
                 &ExperimentConfig { credit_method: CreditMethod::Grpo, ..self.config.clone() },
             );
-            let flat: Vec<usize> = (0..rollout.starts.len()).filter(|&group| map.no_signal[group]).collect();
+            let flat: Vec<usize> = (0..rollout.starts.len()).filter(|&group| map.equal_returns[group]).collect();
             if flat.is_empty() {
                 break;
             }

@@ -53,6 +53,11 @@ impl TrueCreditRun {
         }
     }
 
+    /// Whether a critic's values are at hand.
+    pub fn has_critic(&self) -> bool {
+        self.critic.is_some()
+    }
+
     /// Continuations of each state so far.
     pub fn rolls(&self) -> usize {
         self.rolls

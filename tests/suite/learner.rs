@@ -251,7 +251,7 @@ fn what_is_left_out_of_the_loss_does_not_count_anywhere() {
     assert!((direct.gradient_norm - masked.gradient_norm).abs() < 1e-6 && distance(&learner.policy(), &policy) < 1e-7);
 
     let dropped = update(&ExperimentConfig { no_signal_groups: NoSignalGroups::Drop, ..base.clone() });
-    let flat = |index: &usize| !dropped.1.map.no_signal[dropped.0.training[*index].group];
+    let flat = |index: &usize| !dropped.1.map.equal_returns[dropped.0.training[*index].group];
     let informative: Vec<usize> = (0..dropped.0.training.len()).filter(flat).collect();
     assert_eq!(dropped.2.trained_tokens, tokens(&informative));
 }
@@ -270,7 +270,7 @@ fn groups_without_signal_are_replaced() {
         let prompts_agree =
             rollout.training.iter().all(|episode| episode.tokens.starts_with(&rollout.groups[episode.group].prompt));
         assert!(prompts_agree && rollout.training.len() == 16);
-        (credit.map.no_signal.iter().filter(|&&flat| flat).count(), places)
+        (credit.map.equal_returns.iter().filter(|&&flat| flat).count(), places)
     };
     let (kept, places) = flat(NoSignalGroups::Keep);
     let (left, others) = flat(NoSignalGroups::Resample);
@@ -285,7 +285,7 @@ fn preferences_train_pairs() {
     let base = ExperimentConfig { policy_loss: PolicyLoss::Dpo, groups: 6, learning_rate: 0.01, ..paid(plain()) };
     let mut trainer = Trainer::new(base.clone(), &fresh(&base));
     let (rollout, _, credit, report) = block_on(trainer.train_step()).unwrap();
-    let pairs = credit.map.no_signal.iter().filter(|&&flat| !flat).count();
+    let pairs = credit.map.equal_returns.iter().filter(|&&flat| !flat).count();
     assert!(pairs > 0 && (report.update.policy_loss - 2f64.ln()).abs() < 1e-5, "{:?}", report.update);
     let again = ExperimentConfig { inner_epochs: 8, ..base.clone() };
     let mut longer = Trainer::new(again.clone(), &fresh(&again));

@@ -57,7 +57,7 @@ export type CreditChain = { trajectory: number, turn: number, parts: Array<PartP
  * only where the group has one. `values`, `baselines` and `scales` say the same as one comparison, whitening folded in:
  * `advantage = (value - baseline) / scale`.
  */
-export type CreditMap = { rewards: Array<Array<number>>, returns_to_go: Array<Array<number>>, values: Array<Array<number>>, baselines: Array<Array<number>>, scales: Array<Array<number>>, peers: Array<Array<number>>, advantages: Array<Array<number>>, parts: Array<Array<Array<Part>>>, whitening: Array<Whitening | null>, no_signal: Array<boolean>, needs_values: boolean };
+export type CreditMap = { rewards: Array<Array<number>>, returns_to_go: Array<Array<number>>, values: Array<Array<number>>, baselines: Array<Array<number>>, scales: Array<Array<number>>, peers: Array<Array<number>>, advantages: Array<Array<number>>, parts: Array<Array<Array<Part>>>, whitening: Array<Whitening | null>, no_signal: Array<boolean>, equal_returns: Array<boolean>, needs_values: boolean };
 
 /**
  * How rewards become advantages.

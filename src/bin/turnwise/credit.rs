@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::ArgMatches;
+use indicatif::ProgressBar;
 use turnwise::credit::{Agreement, TrueCredit};
 use turnwise::metrics::{CreditAccuracy, MethodAccuracy};
 use turnwise::trainer::{Run, TrueCreditRun};
@@ -26,6 +27,10 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         None => pollster::block_on(starting_policy(&config, matches, &chosen.device))?,
     };
     let mut run = Run::new(config, &policy);
+    if let Some(folder) = given(matches, "out") {
+        // Known before the work, not after it.
+        std::fs::create_dir_all(folder).map_err(|error| format!("cannot make the folder {folder}: {error}"))?;
+    }
     let batch = pollster::block_on(credited_episodes(&mut run, after))?;
     let Some(mut measurement) = run.true_credit() else { return Err("no episodes were credited".into()) };
     let start = std::time::Instant::now();
@@ -37,6 +42,9 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let measured = measurement.measured();
     let accuracy = measurement.accuracy(&measured);
     print_table(&accuracy, after, start.elapsed().as_secs_f64());
+    if !measurement.has_critic() {
+        println!("gae is left out: it needs a critic, which a run has with --credit-method gae");
+    }
     if let Some(folder) = given(matches, "out") {
         write(Path::new(folder), &batch, &measurement, &measured, &accuracy)?;
     }
@@ -45,8 +53,12 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
 
 /// Trains `after` steps, then samples and credits the episodes of the next one.
 async fn credited_episodes(run: &mut Run, after: usize) -> Result<Batch, Failure> {
+    let bar = ProgressBar::new(after as u64);
     loop {
-        let result = run.advance().await?;
+        let iteration = run.trainer().iteration();
+        let result =
+            run.advance().await.map_err(|error| format!("training stopped at iteration {iteration} of {after}: {error}"))?;
+        bar.set_position(result.iteration as u64);
         if let (Phase::Credit, true, Some(batch)) = (result.done, result.iteration >= after, result.batch) {
             return Ok(batch);
         }

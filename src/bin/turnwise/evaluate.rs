@@ -7,7 +7,7 @@ use clap::ArgMatches;
 use turnwise::config::{self, ExperimentConfig};
 use turnwise::environment::{REGISTRY, declaration};
 use turnwise::metrics::summarise_episodes;
-use turnwise::policy::{Checkpoint, Policy};
+use turnwise::policy::{Checkpoint, Policy, PolicyConfig};
 use turnwise::trainer::Trainer;
 use turnwise::vocabulary::SIZE;
 
@@ -51,6 +51,20 @@ fn fitting(checkpoint: &Checkpoint, path: &Path, config: &ExperimentConfig, devi
     if config.context_length > shape.context_length {
         let (asked, most) = (config.context_length, shape.context_length);
         return Err(format!("context_length is {asked}; the policy of {path} reads at most {most} tokens").into());
+    }
+    let made_for = config::from_link(&checkpoint.experiment, REGISTRY).config;
+    if !checkpoint.experiment.is_empty() && made_for.environment != config.environment {
+        eprintln!("note: {path} was trained on {}; it plays {} here", made_for.environment, config.environment);
+    }
+    let wanted = PolicyConfig::of(config);
+    for (name, used, asked) in [
+        ("d_model", shape.d_model, wanted.d_model),
+        ("layers", shape.layers, wanted.layers),
+        ("heads", shape.heads, wanted.heads),
+    ] {
+        if used != asked {
+            eprintln!("note: {name}: {asked} is not used; the policy of {path} has {used}");
+        }
     }
     Ok(load(checkpoint, device).map_err(|error| format!("{path}: {error}"))?)
 }
