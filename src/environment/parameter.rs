@@ -13,6 +13,18 @@ pub(super) const fn demonstrated(name: &'static str, default: f64, label: Text, 
     Setting { section: Section::WarmStart, ..share(name, default, label, help, true) }
 }
 
+/// How well the demonstrator of the tasks with pages reads them.
+pub(super) const RIGHT_CLICKS: Setting = demonstrated(
+    "right_clicks",
+    0.35,
+    text("Demonstrations that read", "示范看清标签的比例"),
+    text(
+        "How often a demonstration finds the right label; otherwise it clicks on any of the three, so that turning it up gives a \
+         better warm start.",
+        "示范找到正确标签的比例，其余时候在三个标签中随便点一个；调高后热启动更好。",
+    ),
+);
+
 /// A parameter that is a whole number.
 pub(super) const fn count(
     name: &'static str,

@@ -43,7 +43,7 @@
 //! <obs> <flag> <flag> <flag> </obs> <back> <flag> <eot> <obs> 2 A I </obs> <click> 2 <eot>
 //! ```
 
-use super::parameter::{count, demonstrated, share};
+use super::parameter::{RIGHT_CLICKS, count, share};
 use super::{Demonstrator, Environment, Facts, Grammar, Observation, Step};
 use crate::config::{ContextNeed, DefaultValue, EnvironmentDeclaration, ExperimentConfig, Parameters, text};
 use crate::seed::Draws;
@@ -90,16 +90,7 @@ pub static DECLARATION: EnvironmentDeclaration = EnvironmentDeclaration {
             ),
             false,
         ),
-        demonstrated(
-            "right_clicks",
-            0.35,
-            text("Demonstrations that read", "示范看清标签的比例"),
-            text(
-                "How often a demonstration finds the right label; otherwise it clicks on any of the three, so that turning it up \
-                     gives a better warm start.",
-                "示范找到正确标签的比例，其余时候在三个标签中随便点一个；调高后热启动更好。",
-            ),
-        ),
+        RIGHT_CLICKS,
     ],
     defaults: &[
         ("turn_limit", DefaultValue::Integer(PAGES as u32)),

@@ -108,7 +108,7 @@ impl Critic {
         }
         let before = (self.network.clone(), self.optimizer.clone());
         let (parts, workers) = (self.parts(trajectories), parallel::workers(&self.device));
-        let mut losses = Vec::new();
+        let mut report = Vec::new(); // loss and gradient norm of each pass
         for _ in 0..self.settings.epochs {
             let network = self.network.valid();
             let results = parallel::map(workers, parts.iter().collect(), |part: &Vec<usize>| {
@@ -138,12 +138,14 @@ impl Critic {
             }
             let (network, norm) = self.optimizer.step(self.network.clone(), gradients, self.settings.learning_rate);
             self.network = network;
-            losses.extend(sum.map(|loss| loss + norm.mul_scalar(0.0)));
+            report.extend(sum.into_iter().chain([norm]));
         }
-        let result = match read(Tensor::cat(losses, 0)).await {
+        let result = match read(Tensor::cat(report, 0)).await {
             Err(error) => Err(error.into()),
-            Ok(losses) if losses.iter().any(|loss| !loss.is_finite()) => Err(LearnerError::NonFinite("the critic's loss")),
-            Ok(losses) => Ok(losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / losses.len() as f64),
+            Ok(values) if values.iter().any(|value| !value.is_finite()) => {
+                Err(LearnerError::NonFinite("the critic's loss or gradient"))
+            }
+            Ok(values) => Ok(values.iter().step_by(2).map(|&loss| f64::from(loss)).sum::<f64>() / self.settings.epochs as f64),
         };
         if result.is_err() {
             (self.network, self.optimizer) = before;

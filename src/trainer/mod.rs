@@ -18,7 +18,7 @@ use web_time::Instant;
 use crate::config::{CreditMethod, ExperimentConfig, KlPlacement, NoSignalGroups};
 use crate::credit::{self, CreditMap, Evidence};
 use crate::environment;
-use crate::learner::{Critic, CriticSettings, Learner, LearnerError, TrainingExample, UpdateSettings};
+use crate::learner::{Critic, CriticSettings, Learner, LearnerError, TrainingExample, UpdateSettings, UpdateStatistics};
 use crate::metrics::{Report, summarise_episodes};
 use crate::objective::trained_trajectories;
 use crate::policy::Policy;
@@ -70,6 +70,7 @@ pub struct Rollout {
 
 /// Credit, and the values of states that it was made from where the method needs some (`[trajectory][turn]`).
 pub struct Credit {
+    pub method: CreditMethod,
     pub map: CreditMap,
     pub values: Option<Vec<Vec<f64>>>,
 }
@@ -162,7 +163,7 @@ impl Trainer {
     pub async fn credit(&self, rollout: &Rollout, rewards: &RewardTable) -> Result<Credit, TrainError> {
         let values = self.values(rollout).await?;
         let evidence = Evidence::of(&rollout.training, rewards, values.clone());
-        Ok(Credit { map: credit::assign(&evidence, &self.config), values })
+        Ok(Credit { method: self.config.credit_method, map: credit::assign(&evidence, &self.config), values })
     }
 
     /// Phase 4: the policy changes (and the critic, where there is one). Counts the step as done.
@@ -172,10 +173,12 @@ impl Trainer {
     pub async fn update(&mut self, rollout: &Rollout, credit: &Credit) -> Result<Report, TrainError> {
         let start = Instant::now();
         let examples = self.examples(rollout, &credit.map);
-        let mut update = self.learner.update(&examples, self.iteration).await?;
-        if let (Some(critic), Some(values)) = (&mut self.critic, &credit.values) {
-            update.critic = Some(critic.fit(&rollout.training, values, &credit.map.returns_to_go).await?);
-        }
+        // The critic goes first: where it fails, the policy has not moved.
+        let critic = match (&mut self.critic, &credit.values) {
+            (Some(critic), Some(values)) => Some(critic.fit(&rollout.training, values, &credit.map.returns_to_go).await?),
+            _ => None,
+        };
+        let update = UpdateStatistics { critic, ..self.learner.update(&examples, self.iteration).await? };
         let returns: Vec<f64> = credit.map.returns_to_go.iter().map(|turns| turns.first().copied().unwrap_or(0.0)).collect();
         let mut report = summarise_episodes(self.iteration, &rollout.training, &rollout.held_out, &returns, self.question_types);
         report.no_signal_groups = share(credit.map.no_signal.iter().filter(|&&flat| flat).count(), credit.map.no_signal.len());

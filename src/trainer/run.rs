@@ -125,5 +125,6 @@ pub fn frozen(rollout: &Rollout, rewards: Option<&RewardTable>, credit: Option<&
         rewards: rewards.cloned(),
         credit: credit.map(|credit| credit.map.clone()),
         values: credit.and_then(|credit| credit.values.clone()),
+        valued_by: credit.filter(|credit| credit.values.is_some()).map(|credit| credit.method),
     }
 }

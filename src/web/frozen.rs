@@ -2,7 +2,7 @@
 
 use super::protocol::{Batch, MethodCredit, Recredit};
 use crate::config::ExperimentConfig;
-use crate::credit::{self, Evidence, METHODS};
+use crate::credit::{self, CreditMap, Evidence, METHODS};
 use crate::metrics::{Provenance, provenance};
 use crate::reward::{self, RewardTable};
 
@@ -71,13 +71,21 @@ impl FrozenBatch {
     }
 
     fn evidence(&self, rewards: &RewardTable) -> Evidence {
-        Evidence::of(&self.batch.trajectories, rewards, self.batch.values.clone())
+        Evidence::of(&self.batch.trajectories, rewards, None)
+    }
+
+    /// Credit by one method, which gets the batch's values where they are its own.
+    fn assign(&self, evidence: &Evidence, config: &ExperimentConfig) -> CreditMap {
+        if self.batch.valued_by != Some(config.credit_method) {
+            return credit::assign(evidence, config);
+        }
+        credit::assign(&Evidence { values: self.batch.values.clone(), ..evidence.clone() }, config)
     }
 
     /// Rewards and credit under other settings.
     pub fn recredit(&self, config: &ExperimentConfig) -> Recredit {
         let rewards = self.rewards(config);
-        let credit = credit::assign(&self.evidence(&rewards), config);
+        let credit = self.assign(&self.evidence(&rewards), config);
         Recredit { rewards, credit }
     }
 
@@ -85,7 +93,7 @@ impl FrozenBatch {
     pub fn recredit_all(&self, config: &ExperimentConfig) -> Vec<MethodCredit> {
         let evidence = self.evidence(&self.rewards(config));
         let of = |&method| {
-            let map = credit::assign(&evidence, &ExperimentConfig { credit_method: method, ..config.clone() });
+            let map = self.assign(&evidence, &ExperimentConfig { credit_method: method, ..config.clone() });
             MethodCredit { method, advantages: map.advantages, needs_values: map.needs_values }
         };
         METHODS.iter().map(of).collect()
@@ -117,6 +125,7 @@ mod tests {
             rewards: Some(RewardTable { turns: vec![vec![kl, Vec::new()], vec![Vec::new(); 2]] }),
             credit: None,
             values: None,
+            valued_by: None,
             trajectories,
         }
     }
@@ -136,6 +145,15 @@ mod tests {
             assert_eq!(needs_values, credit::needs_values(method), "the batch has no values");
             assert_eq!(alone.rewards.totals()[0], [0.1 - 0.25, 1.05], "the cost of KL stays");
         }
+    }
+
+    #[test]
+    fn values_serve_the_method_that_they_were_made_for_alone() {
+        let values = Some(vec![vec![0.5, 0.25], vec![0.5, 0.75]]);
+        let frozen = FrozenBatch::new(Batch { values, valued_by: Some(CreditMethod::Gae), ..batch() }).unwrap();
+        let needing: Vec<_> = frozen.recredit_all(&settings()).into_iter().filter(|credit| credit.needs_values).collect();
+        assert_eq!(needing.iter().map(|credit| credit.method).collect::<Vec<_>>(), [CreditMethod::MonteCarlo]);
+        assert!(needing[0].advantages.iter().flatten().all(|&advantage| advantage == 0.0));
     }
 
     #[test]

@@ -130,6 +130,9 @@ pub struct Batch {
     pub credit: Option<CreditMap>,
     /// The values of states that the credit was made from, `[trajectory][turn]`, where its method needs some.
     pub values: Option<Vec<Vec<f64>>>,
+    /// The method that they were made for: a critic's values are no measured ones. No other method is given them.
+    #[serde(default)]
+    pub valued_by: Option<CreditMethod>,
 }
 
 /// Rewards and credit of frozen episodes under some settings.

@@ -81,6 +81,7 @@ fn frozen(trajectories: &[Trajectory], values: Vec<Vec<f64>>) -> FrozenBatch {
         rewards: None,
         credit: None,
         values: Some(values),
+        valued_by: Some(CreditMethod::MonteCarlo),
     };
     FrozenBatch::new(batch).unwrap_or_else(|error| panic!("{error}"))
 }

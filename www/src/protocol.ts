@@ -18,7 +18,7 @@ export type Agreement = { value: number, interval: [number, number] | null };
 /**
  * The episodes of one training step, frozen: they can be credited again without a new rollout.
  */
-export type Batch = { iteration: number, groups: Array<GroupInfo>, trajectories: Array<Trajectory>, rewards: RewardTable | null, credit: CreditMap | null, values: Array<Array<number>> | null };
+export type Batch = { iteration: number, groups: Array<GroupInfo>, trajectories: Array<Trajectory>, rewards: RewardTable | null, credit: CreditMap | null, values: Array<Array<number>> | null, valued_by: CreditMethod | null };
 
 /**
  * For which calls the terms on calls pay: well-formed call, clean result, error result.
