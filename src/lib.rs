@@ -7,6 +7,8 @@
 //! config -> environment -> policy -> rollout -> reward -> credit -> objective -> learner -> metrics -> page
 //! ```
 //!
+//! On a graphics device the kernels of [`kernel`] stand between the policy and the rollout and the learner.
+//!
 //! A module imports only from modules to its left (a test reads the `use crate::` lines); the driver [`trainer`], the
 //! browser border `web` and the command line may import everything. Read [`trainer`] first: one training step, on one screen.
 //!
@@ -20,7 +22,10 @@ pub mod vocabulary;
 pub mod config;
 pub mod credit;
 pub mod environment;
+#[cfg(feature = "engine")]
+pub mod kernel;
 pub mod learner;
+pub mod lesson;
 pub mod metrics;
 pub mod objective;
 #[cfg(feature = "engine")]

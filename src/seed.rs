@@ -55,16 +55,18 @@ pub struct RootSeed(pub u32);
 impl RootSeed {
     /// The draws of one trajectory (or one group, with `member` 0) for one purpose.
     pub fn draws(self, purpose: Purpose, iteration: u32, group: u32, member: u32) -> Draws {
-        Draws { key: [self.0, purpose as u32], place: [iteration, group, member], position: 0 }
+        Draws { key: [self.0, purpose as u32], place: [iteration, group, member], position: 0, shift: 0 }
     }
 }
 
 /// Numbers for one place: read in order with the `next` methods, or at any position with [`Draws::at`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Draws {
     key: [u32; 2],
     place: [u32; 3],
     position: u32,
+    /// Added to every position.
+    shift: u32,
 }
 
 impl Draws {
@@ -73,10 +75,15 @@ impl Draws {
         Draws { position, ..self.clone() }
     }
 
+    /// The same draws, found `by` positions earlier: what would have been drawn at `position + by` is drawn at `position`.
+    pub fn shifted(&self, by: i32) -> Draws {
+        Draws { shift: self.shift.wrapping_add_signed(by), ..self.clone() }
+    }
+
     /// 32 random bits at a position, whatever was drawn before.
     pub fn at(&self, position: u32) -> u32 {
         let [iteration, group, member] = self.place;
-        philox(self.key, [iteration, group, member, position])[0]
+        philox(self.key, [iteration, group, member, position.wrapping_add(self.shift)])[0]
     }
 
     /// A number in `[0, 1)` with 24 random bits (exact in `f32`) at a position.
@@ -147,6 +154,14 @@ mod tests {
             philox([0xa409_3822, 0x299f_31d0], [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344]),
             [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
         );
+    }
+
+    #[test]
+    fn shifted_draws_are_the_same_elsewhere() {
+        let draws = RootSeed(7).draws(Purpose::SampleToken, 3, 2, 1);
+        assert_eq!(draws.shifted(5).at(2), draws.at(7));
+        assert_eq!(draws.shifted(-2).at(7), draws.at(5));
+        assert_eq!(draws.shifted(256).from(4).bits(), draws.at(260));
     }
 
     #[test]

@@ -73,10 +73,14 @@ pub const fn entity_index(token: Token) -> Option<u8> {
     if token >= ENTITY_A && token < ENTITY_A + 10 { Some(token - ENTITY_A) } else { None }
 }
 
+/// What a token is called; `(unknown)` beyond the vocabulary.
+pub fn name(token: Token) -> &'static str {
+    NAMES.get(token as usize).copied().unwrap_or("(unknown)")
+}
+
 /// A transcript in words, for people: `<q> G ? <note> _`.
 pub fn spell(tokens: &[Token]) -> String {
-    let names: Vec<&str> = tokens.iter().map(|&token| NAMES.get(token as usize).copied().unwrap_or("(unknown)")).collect();
-    names.join(" ")
+    tokens.iter().map(|&token| name(token)).collect::<Vec<_>>().join(" ")
 }
 
 /// A set of tokens as a bit mask: bit `i` stands for token `i`. [`SIZE`] is below 64, so one word is enough.

@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig, type Plugin } from 'vite';
 
@@ -25,10 +25,24 @@ const contentSecurityPolicy: Plugin = {
 /** Size of the training module, so that its download has an end to be measured against even where the server compresses it. */
 const ENGINE = new URL('src/wasm/engine/turnwise_engine_bg.wasm', import.meta.url);
 
+/** Versions of what the page of measurements compares. */
+const { version, devDependencies } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
+const PACKAGES = {
+  turnwise: version,
+  '@jax-js/jax': devDependencies['@jax-js/jax'],
+  '@tensorflow/tfjs-core': devDependencies['@tensorflow/tfjs-core'],
+};
+
 export default defineConfig({
   base: './',
   plugins: [svelte(), contentSecurityPolicy],
-  define: { ENGINE_BYTES: String(existsSync(ENGINE) ? statSync(ENGINE).size : 0) },
+  define: { ENGINE_BYTES: String(existsSync(ENGINE) ? statSync(ENGINE).size : 0), PACKAGES: JSON.stringify(PACKAGES) },
   worker: { format: 'es' },
-  build: { target: 'es2022', assetsInlineLimit: 0, chunkSizeWarningLimit: 300, modulePreload: { polyfill: false } },
+  build: {
+    target: 'es2022',
+    assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 300,
+    modulePreload: { polyfill: false },
+    rollupOptions: { input: ['index.html', 'bench.html'] },
+  },
 });

@@ -21,6 +21,7 @@ mod project;
 mod server;
 mod stamp;
 mod toolchain;
+mod unused;
 mod verify;
 mod wasm;
 

@@ -10,8 +10,9 @@ use std::process::Command;
 const OLDEST_NODE: (u32, u32) = (20, 19);
 /// The most a first visit may transfer, in bytes after brotli.
 pub const FIRST_VISIT_LIMIT: u64 = 2_300_000;
-/// Files that are fetched only when a person presses Train.
-const LATER: &str = "warm-start/";
+/// How the paths of files begin that a first visit does not fetch: policies, which come when a person presses Train, and the page
+/// of measurements with a module of its own.
+const LATER: [&str; 3] = ["warm-start/", "bench.html", "assets/tfjs-"];
 const NPM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
 
 /// Builds the browser modules and the page where their sources have changed.
@@ -80,6 +81,8 @@ struct Size {
     raw: u64,
     gzip: u64,
     brotli: u64,
+    /// Fetched when it is used, not by a first visit.
+    later: bool,
 }
 
 /// The sizes of all published files.
@@ -93,31 +96,38 @@ pub fn sizes(project: &Project) -> Outcome<Sizes> {
         let script = project.root.join(".xtask/compress.mjs");
         let text = output_of(project.command("node").arg(script).arg(project.dist()).arg(cache))
             .ok_or("compressing www/dist failed; build the page first with `cargo xtask build`")?;
-        Sizes::parse(&text)
+        let index = project.dist().join("index.html");
+        let html = std::fs::read_to_string(&index).map_err(|error| format!("cannot read {}: {error}", index.display()))?;
+        Sizes::parse(&text, &html)
     })
 }
 
 impl Sizes {
-    fn parse(text: &str) -> Outcome<Self> {
+    /// `html` is the page itself: it names the scripts and styles that it starts with, what they import included.
+    fn parse(text: &str, html: &str) -> Outcome<Self> {
         let line = |line: &str| {
             let mut parts = line.split('\t');
             let path = parts.next()?.to_string();
             let mut number = || parts.next()?.parse().ok();
-            Some(Size { path, raw: number()?, gzip: number()?, brotli: number()? })
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let code = name.ends_with(".js") || name.ends_with(".css");
+            let later = LATER.iter().any(|begin| path.starts_with(begin))
+                || (code && !name.starts_with("worker") && !html.contains(name));
+            Some(Size { raw: number()?, gzip: number()?, brotli: number()?, later, path })
         };
         text.lines().map(|text| line(text).ok_or(format!("`{text}` is no line of sizes"))).collect::<Outcome<Vec<_>>>().map(Self)
     }
 
     /// Bytes of a first visit after brotli: every file but those fetched later.
     pub fn first_visit(&self) -> u64 {
-        self.0.iter().filter(|size| !size.path.starts_with(LATER)).map(|size| size.brotli).sum()
+        self.0.iter().filter(|size| !size.later).map(|size| size.brotli).sum()
     }
 
     /// Prints the table.
     pub fn print(&self) {
         println!("{:<58} {:>11} {:>11} {:>11}", "file (bytes)", "raw", "gzip -9", "brotli -q11");
         for size in &self.0 {
-            let note = if size.path.starts_with(LATER) { "  (on Train)" } else { "" };
+            let note = if size.later { "  (when used)" } else { "" };
             println!("{:<58} {:>11} {:>11} {:>11}{note}", size.path, size.raw, size.gzip, size.brotli);
         }
         let (total, limit) = (self.first_visit() as f64 / 1e6, FIRST_VISIT_LIMIT as f64 / 1e6);
@@ -138,10 +148,11 @@ mod tests {
 
     #[test]
     fn a_first_visit_leaves_out_what_comes_later() {
-        let sizes =
-            Sizes::parse("index.html\t100\t60\t50\nassets/a.wasm\t1000\t400\t300\nwarm-start/search.safetensors\t9\t8\t7")
-                .unwrap();
-        assert_eq!(sizes.first_visit(), 350);
-        assert!(Sizes::parse("index.html\tmany").unwrap_err().contains("index.html"));
+        let sizes = "index.html\t100\t60\t50\nassets/a.wasm\t1000\t400\t300\nwarm-start/search.safetensors\t9\t8\t7\n\
+             assets/index-1.js\t5\t4\t3\nassets/menu-2.js\t50\t40\t30\nassets/worker-3.js\t9\t9\t2\n\
+             bench.html\t9\t8\t7\nassets/bench-4.js\t9\t8\t7\nassets/tfjs-5.wasm\t9\t8\t7";
+        let sizes = Sizes::parse(sizes, r#"<script type="module" src="./assets/index-1.js"></script>"#).unwrap();
+        assert_eq!(sizes.first_visit(), 355);
+        assert!(Sizes::parse("index.html\tmany", "").unwrap_err().contains("index.html"));
     }
 }

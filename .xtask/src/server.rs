@@ -1,16 +1,21 @@
 //! Serves the built page on this machine alone, as a plain static host would: no special headers, any sub-path.
 
 use crate::project::{Outcome, clean_command, find_program};
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use axum::Router;
+use axum::body::Body;
+use axum::http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
 use std::path::{Component, Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
-use tiny_http::{Header, Method, Request, Response, Server, StatusCode};
 
 const FIRST_PORT: u16 = 8080;
 const LAST_PORT: u16 = 8099;
-const THREADS: usize = 4;
 
 /// How to serve.
 #[derive(Debug, PartialEq)]
@@ -57,37 +62,41 @@ fn with_slashes(prefix: &str) -> Outcome<String> {
 
 /// Serves until the process ends; the address is the first line on the standard output.
 pub fn serve(folder: &Path, options: &Options) -> Outcome<()> {
-    let (address, threads) = start(folder, options)?;
+    let (address, thread) = start(folder, options)?;
     let mut out = std::io::stdout();
     writeln!(out, "{address}").and_then(|()| out.flush()).map_err(|error| format!("the address cannot be printed: {error}"))?;
     eprintln!("-- serving {} (Ctrl-C ends)", folder.display());
     if options.open {
         open_browser(&address);
     }
-    for thread in threads {
-        thread.join().map_err(|_| "the server stopped".to_string())?;
-    }
-    Ok(())
+    thread.join().map_err(|_| "the server stopped".to_string())
 }
 
-/// Starts serving in threads; gives the address, as in `http://localhost:8080/`.
-pub fn start(folder: &Path, options: &Options) -> Outcome<(String, Vec<std::thread::JoinHandle<()>>)> {
+/// Starts serving in a thread; gives the address, as in `http://localhost:8080/`.
+pub fn start(folder: &Path, options: &Options) -> Outcome<(String, std::thread::JoinHandle<()>)> {
     let root = folder.canonicalize().map_err(|_| format!("{} is missing: `cargo xtask build` makes it", folder.display()))?;
-    let server = Arc::new(listen(options.port)?);
-    let port = server.server_addr().to_ip().map_or(0, |address| address.port());
     let site = Arc::new(Site { root, prefix: options.prefix.clone() });
+    let failed = |error: std::io::Error| format!("the server cannot start: {error}");
+    let listener = listen(options.port)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    let port = listener.local_addr().map_err(failed)?.port();
     let address = format!("http://localhost:{port}{}", site.prefix);
-    let threads = (0..THREADS)
-        .map(|_| {
-            let (server, site) = (Arc::clone(&server), Arc::clone(&site));
-            std::thread::spawn(move || server.incoming_requests().for_each(|request| site.answer(request)))
-        })
-        .collect();
-    Ok((address, threads))
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
+    let router = Router::new().fallback(move |request: Request<Body>| {
+        let site = Arc::clone(&site);
+        async move { site.answer(request.method(), request.uri().path(), request.headers()) }
+    });
+    let thread = std::thread::spawn(move || {
+        let served = runtime.block_on(async { axum::serve(tokio::net::TcpListener::from_std(listener)?, router).await });
+        if let Err(error) = served {
+            eprintln!("error: the server stopped: {error}");
+        }
+    });
+    Ok((address, thread))
 }
 
-fn listen(port: Option<u16>) -> Outcome<Server> {
-    let on = |port: u16| Server::http(("127.0.0.1", port)).map_err(|error| format!("port {port} cannot be used: {error}"));
+fn listen(port: Option<u16>) -> Outcome<TcpListener> {
+    let on = |port: u16| TcpListener::bind(("127.0.0.1", port)).map_err(|error| format!("port {port} cannot be used: {error}"));
     match port {
         Some(port) => on(port),
         None => (FIRST_PORT..=LAST_PORT)
@@ -128,42 +137,21 @@ enum Found {
 }
 
 impl Site {
-    fn answer(&self, request: Request) {
-        let text = |status: u16, text: &str| {
-            with(Response::from_string(text).with_status_code(StatusCode(status)), "Content-Type", "text/plain; charset=utf-8")
-        };
-        let sent = match request.method() {
-            Method::Get | Method::Head => match self.find(request.url()) {
-                Found::File(path) => Self::send(request, &path),
-                Found::Redirect(to) => request.respond(with(text(302, ""), "Location", &to)),
-                Found::Nothing => request.respond(text(404, "not found\n")),
-            },
-            _ => request.respond(text(405, "only GET and HEAD\n")),
-        };
-        // A browser that has gone away in the middle is no fault of the server.
-        drop(sent);
-    }
-
-    fn send(request: Request, path: &Path) -> std::io::Result<()> {
-        let accepts_brotli = request
-            .headers()
-            .iter()
-            .filter(|header| header.field.equiv("Accept-Encoding"))
-            .any(|header| accepts(header.value.as_str(), "br"));
-        let compressed = PathBuf::from(format!("{}.br", path.display()));
-        let encoded = accepts_brotli && is_newer(&compressed, path);
-        let file = File::open(if encoded { &compressed } else { path })?;
-        // Always with a length: the page shows the progress of its download.
-        let mut response = Response::from_file(file).with_chunked_threshold(usize::MAX);
-        for (name, value) in [
-            ("Content-Type", media_type(path)),
-            ("Cache-Control", "no-cache"),
-            ("Vary", "Accept-Encoding"),
-            ("X-Content-Type-Options", "nosniff"),
-        ] {
-            response = with(response, name, value);
+    fn answer(&self, method: &Method, target: &str, headers: &HeaderMap) -> Response<Body> {
+        if method != Method::GET && method != Method::HEAD {
+            return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
         }
-        request.respond(if encoded { with(response, "Content-Encoding", "br") } else { response })
+        match self.find(target) {
+            // A file that goes away meanwhile is not found.
+            Found::File(path) => file(&path, headers).unwrap_or_else(|_| text(StatusCode::NOT_FOUND, "not found\n")),
+            Found::Redirect(to) => {
+                let mut response = text(StatusCode::FOUND, "");
+                // A prefix is plain ASCII, which a header can have.
+                response.headers_mut().extend(to.parse().map(|to| (LOCATION, to)));
+                response
+            }
+            Found::Nothing => text(StatusCode::NOT_FOUND, "not found\n"),
+        }
     }
 
     /// Finds the file of a request's target. Nothing outside the folder is ever found.
@@ -188,12 +176,31 @@ impl Site {
     }
 }
 
-/// The response with one more header. Every name and value here is plain ASCII (a prefix is checked), so none is left out.
-fn with<R: Read>(response: Response<R>, name: &str, value: &str) -> Response<R> {
-    match Header::from_bytes(name, value) {
-        Ok(header) => response.with_header(header),
-        Err(()) => response,
+fn text(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+/// The whole file, so that it goes out with its length: the page shows the progress of its download.
+fn file(path: &Path, headers: &HeaderMap) -> std::io::Result<Response<Body>> {
+    let codings = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let accepts_brotli = codings.into_iter().any(|value| accepts(value, "br"));
+    let compressed = PathBuf::from(format!("{}.br", path.display()));
+    let encoded = accepts_brotli && is_newer(&compressed, path);
+    let mut response = Response::new(Body::from(fs::read(if encoded { &compressed } else { path })?));
+    let fixed = [
+        (CONTENT_TYPE, media_type(path)),
+        (CACHE_CONTROL, "no-cache"),
+        (VARY, "Accept-Encoding"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    response.headers_mut().extend(fixed.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    if encoded {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("br"));
     }
+    Ok(response)
 }
 
 /// Whether an `Accept-Encoding` header names the coding without refusing it by `q=0`.
@@ -332,14 +339,37 @@ mod tests {
         use std::io::{BufRead, BufReader};
         let (base, site) = site("wire");
         let options = Options { port: Some(0), open: false, build: false, prefix: "/".to_string() };
-        let (address, _threads) = start(&site.root, &options).unwrap();
+        let (address, _thread) = start(&site.root, &options).unwrap();
         let port: u16 = address.trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
         let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
         write!(stream, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
         let lines: Vec<String> = BufReader::new(stream).lines().map(Result::unwrap).collect();
         assert!(lines[0].contains("200"), "{lines:?}");
         for wanted in ["Content-Length: 4", "Content-Type: text/html; charset=utf-8", "Cache-Control: no-cache", "page"] {
-            assert!(lines.iter().any(|line| line == wanted), "{wanted} in {lines:?}");
+            assert!(lines.iter().any(|line| line.eq_ignore_ascii_case(wanted)), "{wanted} in {lines:?}");
+        }
+        fs::remove_dir_all(&base).unwrap();
+    }
+
+    /// A browser opens several connections at once and keeps them: none may wait for another to end.
+    #[test]
+    fn connections_that_are_kept_are_all_answered() {
+        use std::io::Read;
+        let (base, site) = site("kept");
+        let options = Options { port: Some(0), open: false, build: false, prefix: "/".to_string() };
+        for _ in 0..5 {
+            let (address, _thread) = start(&site.root, &options).unwrap();
+            let port: u16 = address.trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
+            let mut streams: Vec<_> = (0..24).map(|_| std::net::TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+            for stream in &mut streams {
+                stream.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+                write!(stream, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+            }
+            for stream in &mut streams {
+                let mut first = [0; 12];
+                stream.read_exact(&mut first).expect("every connection is answered while the others stay open");
+                assert_eq!(&first, b"HTTP/1.1 200");
+            }
         }
         fs::remove_dir_all(&base).unwrap();
     }

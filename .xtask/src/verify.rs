@@ -121,7 +121,7 @@ impl Checks<'_> {
             return Err("tests/browser holds no *.test.js".to_string());
         }
         let local = server::Options { port: Some(0), open: false, build: false, prefix: "/".to_string() };
-        let (address, _threads) = server::start(&self.project.dist(), &local)?;
+        let (address, _thread) = server::start(&self.project.dist(), &local)?;
         let tool = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
         let mut node = self.project.command("node");
         node.args(["--test", "--test-concurrency=1", "--test-reporter=spec"]).args(files);

@@ -9,6 +9,7 @@
 use crate::project::{Outcome, Project, run, seconds, stage};
 use crate::stamp::{self, Stamp};
 use crate::toolchain::{self, Compiler, TARGET};
+use crate::unused;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -132,6 +133,10 @@ fn bindings(input: &Path, folder: &Path, name: &str) -> Outcome<()> {
     let constructors = wasm.exports.get_func(CONSTRUCTORS).map_err(failed)?;
     if wasm.start.replace(constructors).is_some() {
         return Err(format!("{} has a start function already; it would hide the static constructors", input.display()));
+    }
+    let replaced = unused::remove(wasm);
+    if replaced > 0 {
+        eprintln!("   {replaced} functions that are never called taken out");
     }
     output.emit(folder).map_err(failed)
 }

@@ -38,6 +38,9 @@ pub fn from_json(text: &str, registry: &Registry) -> ReadOutcome {
     };
     let environment = fields.iter().find(|(name, _)| name == "environment").map(|(_, value)| Given::Json(value));
     let mut reader = Reader::new(environment, registry);
+    if let Some((_, value)) = fields.iter().find(|(name, _)| name == "recipe") {
+        reader.recipe(Given::Json(value));
+    }
     for (name, value) in &fields {
         let given = Given::Json(value);
         match name.as_str() {
@@ -47,6 +50,7 @@ pub fn from_json(text: &str, registry: &Registry) -> ReadOutcome {
                 }
             }
             "environment" => _ = reader.first("environment", given),
+            "recipe" => _ = reader.first("recipe", given),
             "parameters" => {
                 if reader.first("parameters", given) {
                     read_parameters(value, &mut reader);

@@ -26,7 +26,10 @@ pub use compare::{Difference, differences, with_environment};
 pub use description::{Description, FieldDescription, SectionDescription, describe, markdown};
 pub use experiment::{ExperimentConfig, SETTINGS};
 pub use json::{from_json, to_json};
-pub use link::{LINK_LIMIT, LINK_VERSION, from_link, to_link};
+pub use link::{
+    EXPECTED_STEPS, Expectation, LINK_LIMIT, LINK_VERSION, Link, LinkOutcome, SEEDS_LIMIT, from_link, read_link, to_link,
+    write_link,
+};
 pub use note::{Note, NoteKind};
 pub use read::{ReadOutcome, set};
 pub use recipe::{GOVERNED, RECIPES, Recipe, recipe_of, with_recipe};

@@ -41,12 +41,22 @@ pub enum NoteKind {
     Version,
     /// Given more than once; the first counts.
     Duplicate,
+    /// A short form of several settings, read as those.
+    Expanded,
 }
 
 impl Note {
     /// A note in full words.
     pub(super) fn new(field: &str, kind: NoteKind, given: &str, used: &str, text_en: String, text_zh: String) -> Self {
         Note { field: shorten(field), kind, given: shorten(given), used: used.to_owned(), text_en, text_zh }
+    }
+
+    /// The note with `prefix` before the name of its field. How many more notes there are belongs to no field.
+    pub(super) fn behind(mut self, prefix: &str) -> Self {
+        if !self.field.is_empty() || self.kind != NoteKind::Syntax {
+            [&mut self.field, &mut self.text_en, &mut self.text_zh].into_iter().for_each(|text| text.insert_str(0, prefix));
+        }
+        self
     }
 
     /// A value of the right kind outside the setting's bounds.
@@ -71,6 +81,21 @@ impl Note {
         let text_en = format!("{shown}: the environment \"{environment}\" has no such setting; it is ignored.");
         let text_zh = format!("{shown}：环境“{environment}”没有这项设置，已忽略。");
         Note::new(field, NoteKind::Unknown, given, "", text_en, text_zh)
+    }
+
+    /// A recipe, read as the settings that it stands for.
+    pub(super) fn recipe(given: &str) -> Self {
+        let text_en = format!("recipe: read as the settings of {given}; links that are made here name those one by one.");
+        let text_zh = format!("recipe：按 {given} 的各项设置读取；这里生成的链接会逐项写出这些设置。");
+        Note::new("recipe", NoteKind::Expanded, given, given, text_en, text_zh)
+    }
+
+    /// A recipe that does not exist.
+    pub(super) fn no_recipe(given: &str, names: &[&str]) -> Self {
+        let (shown, names) = (shorten(given), names.join(", "));
+        let text_en = format!("recipe: \"{shown}\" is not one of {names}; it is ignored.");
+        let text_zh = format!("recipe：“{shown}”不在已知配方（{names}）之中，已忽略。");
+        Note::new("recipe", NoteKind::Refused, given, "", text_en, text_zh)
     }
 
     /// A field that was given before.

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::check::reconcile;
+use super::compare::with_environment;
 use super::experiment::{ExperimentConfig, SETTINGS, find_environment};
 use super::note::{Note, NoteKind, shorten};
+use super::recipe::{RECIPES, with_recipe};
 use super::setting::{EnvironmentDeclaration, Kind, Registry, Setting};
 use super::value::{Value, rounded};
 use super::{TITLE_BYTES, TITLE_LIMIT};
@@ -59,7 +61,7 @@ impl Given<'_> {
     }
 
     /// A decimal number. Too large for a double gives infinity, which is clamped later; `inf`, `NaN`, `0x10` are no numbers.
-    fn number(&self) -> Option<f64> {
+    pub fn number(&self) -> Option<f64> {
         let text = self.raw().trim();
         let decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
         // Adding zero turns -0 into 0.
@@ -134,6 +136,28 @@ impl<'r> Reader<'r> {
             reader.note(Note::no_environment(given.shown(), &reader.config.environment, &names(registry)));
         }
         reader
+    }
+
+    /// Starts from a configuration that has been checked, moved to another environment where one is named.
+    pub fn moved(config: &ExperimentConfig, environment: Option<&str>, registry: &'r Registry) -> Self {
+        let config = with_environment(config, environment.unwrap_or(&config.environment), registry);
+        let mut reader = Reader { registry, config, notes: Vec::new(), dropped: 0, seen: BTreeSet::new() };
+        if let Some(name) = environment.filter(|name| find_environment(name, registry).is_none()) {
+            reader.note(Note::no_environment(name, &reader.config.environment, &names(registry)));
+        }
+        reader
+    }
+
+    /// Takes the choices of a recipe. To be called before the fields, which come on top.
+    pub fn recipe(&mut self, given: Given) {
+        let name = given.string().unwrap_or_default();
+        match with_recipe(&self.config, &name, self.registry) {
+            Some(config) => {
+                self.config = config;
+                self.note(Note::recipe(&name));
+            }
+            None => self.note(Note::no_recipe(given.shown(), &RECIPES.iter().map(|recipe| recipe.name).collect::<Vec<_>>())),
+        }
     }
 
     /// Adds a note.

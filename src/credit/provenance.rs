@@ -1,7 +1,7 @@
 //! Where the advantage of a turn came from: fact, reward term, discount, value, baseline and scale. Every step can be checked: the
 //! sums and products give back the advantage that is shown.
 
-use super::compare::Whitening;
+use super::compare::{Scaling, Whitening};
 use super::map::{CreditMap, Part, PartKind};
 use crate::environment::Facts;
 use crate::reward::{RewardTable, WeightedTerm};
@@ -32,6 +32,8 @@ pub struct PartProvenance {
     pub rewards: Vec<DiscountedReward>,
     /// The rest of `part.value`: the discounted value of the state after the turn, where the part has one.
     pub value_after: Option<f64>,
+    /// What `part.scale` is without the epsilon that keeps it from 0; `null` where nothing is divided.
+    pub deviation: Option<f64>,
 }
 
 /// The chain from facts to the advantage of one turn, which all its tokens get.
@@ -76,7 +78,8 @@ pub fn credit_chain(
         let rewards: Vec<DiscountedReward> = turns.map(reward).filter(|reward| !reward.terms.is_empty()).collect();
         let sum = rewards.iter().fold(0.0, |sum, reward| sum + reward.amount);
         let value_after = (part.kind == PartKind::TemporalDifference).then_some(part.value - sum);
-        PartProvenance { part: *part, rewards, value_after }
+        let deviation = (part.scale != 1.0).then_some(part.scale - Scaling::SAMPLE.epsilon);
+        PartProvenance { part: *part, rewards, value_after, deviation }
     };
     Some(CreditChain {
         trajectory: index,

@@ -242,6 +242,22 @@ fn the_grammar_is_exactly_the_well_formed_actions_within_the_budget() {
 }
 
 #[test]
+fn an_action_is_legal_if_every_token_may_follow_those_before_it() {
+    for_every_environment(|config, declaration| {
+        let grammar = create(config).grammar();
+        let mut sample = draws(Purpose::SampleToken, 1);
+        for _ in 0..EPISODES {
+            let action = random_action(&grammar, &mut sample);
+            let follows = |at: usize| grammar.following(&action[..at]).contains(action[at]);
+            let ends = action.last() == Some(&EOT);
+            let place = || format!("{}: {}", declaration.name, spell(&action));
+            assert_eq!(ends && (0..action.len()).all(follows), accepts(&grammar, &action), "{}", place());
+            assert!(!ends || grammar.following(&action) == TokenSet::EMPTY, "nothing follows the end of {}", place());
+        }
+    });
+}
+
+#[test]
 fn demonstrations_are_well_formed_and_fit_the_default_limits() {
     for_every_environment(|config, declaration| {
         let mut environment = create(config);

@@ -24,9 +24,11 @@ mod parameter;
 mod poisoned;
 mod search;
 mod spin;
+mod warm_start;
 mod web;
 
 pub use facts::Facts;
+pub use warm_start::{EXTRA_WARM_STARTS, ExtraWarmStart, warm_start_name};
 
 use crate::config::{EnvironmentDeclaration, ExperimentConfig, Parameters};
 use crate::seed::Draws;
@@ -53,7 +55,12 @@ registry!(search::Search, calculator::Calculator, code::Code, poisoned::Poisoned
 ///
 /// The configuration has been checked, so its environment is registered; an unknown name falls back on the first task.
 pub fn create(config: &ExperimentConfig) -> Box<dyn Environment> {
-    build(&config.environment, &config.parameters).unwrap_or_else(|| Box::new(search::Search::new(&config.parameters)))
+    create_named(&config.environment, &config.parameters)
+}
+
+/// The same from a task's name and its own settings.
+pub fn create_named(name: &str, parameters: &Parameters) -> Box<dyn Environment> {
+    build(name, parameters).unwrap_or_else(|| Box::new(search::Search::new(parameters)))
 }
 
 /// What is declared about the environment that a configuration names.
@@ -168,6 +175,18 @@ impl Grammar {
             }
         }
         grammar
+    }
+
+    /// The tokens that may follow the beginning of an action; none after its `<eot>` and after a token that is not legal.
+    pub fn following(&self, beginning: &[Token]) -> TokenSet {
+        let mut state = 0;
+        for &token in beginning {
+            if token == EOT || !self.legal[state].contains(token) {
+                return TokenSet::EMPTY;
+            }
+            state = usize::from(self.next[state][usize::from(token)]);
+        }
+        self.legal[state]
     }
 
     /// The legal sets along an action: entry `i` is what token `i` was chosen from.

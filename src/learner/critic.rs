@@ -12,8 +12,8 @@ use super::{CriticStatistics, LearnerError, Optimizer, OptimizerSettings};
 use crate::config::ExperimentConfig;
 use crate::objective::{clipped_value_loss, masked_mean};
 use crate::parallel;
-use crate::policy::Policy;
-use crate::readback::read;
+use crate::policy::{CheckpointError, Moments, Policy, Weights};
+use crate::readback::{ReadError, read};
 use crate::rollout::Trajectory;
 use crate::vocabulary::PAD;
 
@@ -56,6 +56,30 @@ impl Critic {
         let network = policy.valid().with_outputs(1).train();
         let device = training_device(&policy.device());
         Critic { network, optimizer: Optimizer::new(settings.optimizer), settings, device }
+    }
+
+    /// Weights and moments for a checkpoint. One read.
+    ///
+    /// # Errors
+    /// When the device gave no data.
+    pub async fn state(&self) -> Result<(Weights, Moments), ReadError> {
+        let (time, moments) = self.optimizer.tensors(&self.network);
+        let mut tensors = self.network.tensors();
+        tensors.extend(moments);
+        let values = read(Tensor::cat(tensors, 0)).await?;
+        let mut values = values.as_slice();
+        let mut next = || self.network.named(&mut values);
+        let (weights, first, second) = (next(), next(), next());
+        Ok((weights, Moments { time, first, second }))
+    }
+
+    /// Goes on from the state of a checkpoint.
+    ///
+    /// # Errors
+    /// When something is missing or has another shape, naming it; the critic is not to be used then.
+    pub fn restore(&mut self, weights: &Weights, moments: &Moments) -> Result<(), CheckpointError> {
+        self.network = self.network.valid().with_weights(weights)?.train();
+        self.optimizer.restore(&self.network, moments)
     }
 
     /// The value before each turn, `[trajectory][turn]`. One read.

@@ -1,12 +1,14 @@
 //! Imitation of demonstrations: the warm start before reinforcement learning.
 
 use burn::module::Module;
+use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 
 use super::optimizer::{Accumulated, training_device};
+use super::packet::{Row, pack, row_numbers, unpack, vector};
 use super::{LearnerError, Optimizer, OptimizerSettings, TokenBatch, TrainingExample};
 use crate::objective::masked_mean;
-use crate::parallel;
+use crate::parallel::{self, Held, Job, Kind, Packet};
 use crate::policy::{Policy, log_distribution, taken_log_probs};
 use crate::readback::read;
 use crate::seed::{Purpose, RootSeed};
@@ -74,18 +76,13 @@ impl Imitation {
             (0..self.settings.batch).map(|_| &self.examples[draws.below(count) as usize]).collect();
         let trained = chosen.iter().map(|example| example.trained_tokens()).sum();
         let device = training_device(&self.policy.device());
-        let (policy, workers) = (self.policy.valid(), parallel::workers(&device));
+        let policy = self.policy.valid();
+        let held = policy.hold();
         let size = if parallel::cuts(&device) { PART } else { chosen.len().max(1) };
-        let results = parallel::map(workers, chosen.chunks(size).collect(), |part: &[&TrainingExample]| {
-            let policy = policy.clone().train();
-            let batch = TokenBatch::new(part, &device);
-            let all = log_distribution(policy.forward(batch.inputs), 1.0, None);
-            let loss = masked_mean(taken_log_probs(all, batch.targets).neg(), batch.loss_mask, trained);
-            (Accumulated::gradients(&policy, loss.backward()), loss.inner())
-        });
+        let jobs = chosen.chunks(size).map(|part| ImitationJob { policy: &policy, held, part, trained }).collect();
         let mut gradients = Accumulated::default();
         let mut sum: Option<Tensor<1>> = None;
-        for (gradient, loss) in results {
+        for (gradient, loss) in parallel::all(&device, jobs).await {
             gradients.add(&self.policy, gradient);
             sum = Some(sum.map_or(loss.clone(), |sum| sum + loss));
         }
@@ -107,4 +104,54 @@ impl Imitation {
         let fall = 1.0 - 0.9 * self.step as f64 / self.settings.steps.max(1) as f64;
         self.settings.learning_rate * rise * fall
     }
+}
+
+/// Some demonstrations of an update, as a job.
+struct ImitationJob<'a> {
+    policy: &'a Policy,
+    /// The policy as other workers know it.
+    held: Option<Held>,
+    part: &'a [&'a TrainingExample],
+    /// Tokens that the whole update trains.
+    trained: usize,
+}
+
+/// The job in words.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Task {
+    trained: usize,
+    rows: Vec<Row>,
+}
+
+impl Job for ImitationJob<'_> {
+    /// Share of the gradient, and of the loss `[1]`.
+    type Result = (GradientsParams, Tensor<1>);
+
+    async fn here(self) -> Self::Result {
+        let policy = self.policy.clone().train();
+        let batch = TokenBatch::new(self.part, &policy.device());
+        let all = log_distribution(policy.forward(batch.inputs), 1.0, None);
+        let loss = masked_mean(taken_log_probs(all, batch.targets).neg(), batch.loss_mask, self.trained);
+        (Accumulated::gradients(&policy, loss.backward()), loss.inner())
+    }
+
+    fn packet(&self) -> Option<Packet> {
+        let task = Task { trained: self.trained, rows: self.part.iter().map(|example| Row::of(example)).collect() };
+        let text = serde_json::to_string(&task).ok()?;
+        Some(Packet { kind: Kind::Imitation, text, numbers: row_numbers(self.part), needs: vec![self.held?] })
+    }
+
+    fn answered(&self, answer: &Packet) -> Option<Self::Result> {
+        let (gradients, loss) = unpack(answer, self.policy, 1)?;
+        Some((gradients, vector(loss, self.policy)))
+    }
+}
+
+/// Does the imitation job of a packet. Nothing where the packet does not say what to do.
+pub async fn imitation_packet(policy: &Policy, packet: &Packet) -> Option<Packet> {
+    let Task { trained, rows } = serde_json::from_str(&packet.text).ok()?;
+    let examples = Row::examples(rows, &mut packet.numbers.as_slice())?;
+    let part: Vec<&TrainingExample> = examples.iter().collect();
+    let (gradients, loss) = ImitationJob { policy, held: None, part: &part, trained }.here().await;
+    pack(Kind::Imitation, policy, &gradients, vec![loss]).await
 }

@@ -20,7 +20,7 @@ pub(super) struct MicroBatch {
 }
 
 /// How many tokens the whole update trains, and how many of them the policy sampled.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]
 pub(super) struct Counts {
     pub trained: usize,
     pub sampled: usize,

@@ -10,11 +10,19 @@ mod batch;
 #[cfg(feature = "engine")]
 mod critic;
 #[cfg(feature = "engine")]
+mod fused;
+#[cfg(feature = "engine")]
+mod gradient;
+#[cfg(feature = "engine")]
 mod imitation;
 #[cfg(feature = "engine")]
 mod loss;
 #[cfg(feature = "engine")]
 mod optimizer;
+#[cfg(feature = "engine")]
+mod packet;
+#[cfg(feature = "engine")]
+mod reference;
 #[cfg(feature = "engine")]
 mod settings;
 #[cfg(feature = "engine")]
@@ -25,7 +33,9 @@ pub use batch::{TokenBatch, TrainingExample};
 #[cfg(feature = "engine")]
 pub use critic::{Critic, CriticSettings};
 #[cfg(feature = "engine")]
-pub use imitation::{Imitation, ImitationSettings};
+pub use gradient::{gradient_packet, log_probs_packet};
+#[cfg(feature = "engine")]
+pub use imitation::{Imitation, ImitationSettings, imitation_packet};
 #[cfg(feature = "engine")]
 pub use optimizer::{Optimizer, OptimizerSettings};
 #[cfg(feature = "engine")]

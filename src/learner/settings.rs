@@ -5,7 +5,7 @@ use crate::config::{ExperimentConfig, LearningRateSchedule};
 use crate::objective::ObjectiveSettings;
 
 /// What an update needs to know.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct UpdateSettings {
     pub optimizer: OptimizerSettings,
     pub learning_rate: f64,
@@ -16,8 +16,11 @@ pub struct UpdateSettings {
     pub temperature: f64,
     /// Passes over the batch, one optimizer step each.
     pub inner_epochs: usize,
-    /// Parts over which gradients are accumulated; the gradient does not depend on it.
+    /// Parts over which gradients are accumulated; the gradient does not depend on it. Kernels cut the batch by the memory it takes instead.
     pub micro_batches: usize,
+    /// Whether updates are kernels of our own where they run ([`crate::kernel::runs_on`]) and know the policy's shape, else burn's
+    /// operations with its automatic differentiation. The gradients agree but for rounding.
+    pub kernels: bool,
 }
 
 impl UpdateSettings {
@@ -37,6 +40,7 @@ impl UpdateSettings {
             temperature: config.temperature,
             inner_epochs: config.inner_epochs,
             micro_batches: config.micro_batches,
+            kernels: true,
         }
     }
 

@@ -1,15 +1,14 @@
 //! The policy-gradient update of one training step.
 
 use burn::module::Module;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 
-use super::batch::micro_batches;
-use super::loss::{Counts, MicroBatch, SUMS, log_probs, micro_loss};
-use super::optimizer::{Accumulated, training_device};
-use super::{Optimizer, TokenBatch, TrainingExample, UpdateSettings, UpdateStatistics};
+use super::fused::{Fused, State};
+use super::loss::{Counts, SUMS};
+use super::optimizer::training_device;
+use super::{Optimizer, TrainingExample, UpdateSettings, UpdateStatistics};
 use crate::objective::row_weights;
-use crate::parallel;
-use crate::policy::Policy;
+use crate::policy::{CheckpointError, Moments, Policy, Weights};
 use crate::readback::{ReadError, read};
 
 /// Why an update failed. The weights are those before it.
@@ -24,22 +23,128 @@ pub enum LearnerError {
 
 /// The policy being trained, its optimizer, and the reference that KL and preferences are measured to.
 pub struct Learner {
-    policy: Policy,
-    reference: Policy,
-    optimizer: Optimizer,
-    /// Policy and optimizer before the last update, for [`Learner::undo`].
-    before: Option<(Policy, Optimizer)>,
-    settings: UpdateSettings,
-    device: Device,
+    pub(super) policy: Policy,
+    pub(super) reference: Policy,
+    pub(super) optimizer: Optimizer,
+    /// Updates by kernels, where there are some for the device and the policy; they hold parameters and moments then.
+    fused: Option<Fused>,
+    /// What was before the last update, for [`Learner::undo`].
+    before: Option<Before>,
+    /// Whether updates read the new weights and moments back with their figures.
+    keep: bool,
+    /// What the last update read back so; it is the state of the current policy.
+    kept: Option<(Weights, Moments)>,
+    pub(super) settings: UpdateSettings,
+    pub(super) device: Device,
 }
+
+/// Policy and optimizer, by either path.
+struct Before {
+    policy: Policy,
+    optimizer: Optimizer,
+    state: Option<State>,
+}
+
+/// What an update reports, not read back yet, and how to make sense of it.
+pub(super) struct Steps {
+    /// The figures, `length` numbers together.
+    pub tensors: Vec<Tensor<1>>,
+    pub length: usize,
+    pub decode: Box<Decode>,
+}
+
+/// From numbers read back to the figures of each optimizer step: sums, largest deviation of a ratio, gradient norm.
+pub(super) type Decode = dyn Fn(&[f32]) -> Vec<Figures>;
+pub(super) type Figures = [f64; SUMS + 2];
 
 impl Learner {
     /// Starts from a policy, which is also the reference.
     pub fn new(policy: &Policy, settings: UpdateSettings) -> Self {
         let reference = policy.valid();
         let device = training_device(&reference.device());
+        let fused = settings.kernels.then(|| Fused::new(&reference)).flatten();
         let optimizer = Optimizer::new(settings.optimizer);
-        Learner { policy: reference.clone().train(), reference, optimizer, before: None, settings, device }
+        let policy = reference.clone().train();
+        Learner { policy, reference, optimizer, fused, before: None, keep: false, kept: None, settings, device }
+    }
+
+    /// Bytes that activations may take on a graphics device before the batch is cut into several passes (192 MiB unless said). The
+    /// gradient does not depend on it.
+    pub fn limit_activations(&mut self, bytes: usize) {
+        if let Some(fused) = &mut self.fused {
+            fused.activation_bytes = bytes;
+        }
+    }
+
+    /// Whether updates are kernels of our own.
+    pub fn uses_kernels(&self) -> bool {
+        self.fused.is_some()
+    }
+
+    /// Goes on from the state of a checkpoint; the policy that the learner started from stays the reference unless the checkpoint
+    /// has one.
+    ///
+    /// # Errors
+    /// When something is missing or has another shape, naming it; the learner is not to be used then.
+    pub fn restore(&mut self, weights: &Weights, moments: &Moments, reference: Option<&Weights>) -> Result<(), CheckpointError> {
+        self.policy = self.reference.clone().with_weights(weights)?.train();
+        self.optimizer.restore(&self.policy, moments)?;
+        if let Some(reference) = reference {
+            self.reference = self.reference.clone().with_weights(reference)?;
+        }
+        if let Some(fused) = &mut self.fused
+            && fused.restore(&self.policy.valid(), moments, &self.reference)?.is_none()
+        {
+            self.fused = None;
+        }
+        (self.before, self.kept) = (None, None);
+        Ok(())
+    }
+
+    /// Whether every update reads weights and moments back together with its figures, so that [`Learner::state`] needs no read
+    /// of its own. An update that gives a weight which is not finite then fails at once.
+    pub fn keep_state(&mut self, keep: bool) {
+        self.keep = keep;
+    }
+
+    /// Weights and moments for a checkpoint. At most one read, none after an update that kept them.
+    ///
+    /// # Errors
+    /// When the device gave no data.
+    pub async fn state(&self) -> Result<(Weights, Moments), ReadError> {
+        if let Some(kept) = &self.kept {
+            return Ok(kept.clone());
+        }
+        let (time, tensors) = self.state_tensors();
+        Ok(self.named_state(time, &read(Tensor::cat(tensors, 0)).await?))
+    }
+
+    /// The reference, where the settings compare the policy with one. One read.
+    ///
+    /// # Errors
+    /// When the device gave no data.
+    pub async fn reference_weights(&self) -> Result<Option<Weights>, ReadError> {
+        Ok(if self.needs_reference() { Some(self.reference.weights().await?) } else { None })
+    }
+
+    pub(super) fn needs_reference(&self) -> bool {
+        self.settings.objective.kl.is_some() || self.settings.objective.preference.is_some()
+    }
+
+    fn state_tensors(&self) -> (usize, Vec<Tensor<1>>) {
+        if let Some(fused) = &self.fused {
+            return (fused.state.time, vec![fused.tensor()]);
+        }
+        let (time, moments) = self.optimizer.tensors(&self.policy);
+        let mut tensors = self.policy.tensors();
+        tensors.extend(moments);
+        (time, tensors)
+    }
+
+    fn named_state(&self, time: usize, mut values: &[f32]) -> (Weights, Moments) {
+        let mut next = || self.policy.named(&mut values);
+        let (weights, first, second) = (next(), next(), next());
+        (weights, Moments { time, first, second })
     }
 
     /// The current policy, without gradients.
@@ -50,7 +155,15 @@ impl Learner {
     /// Takes the last update back: what was sampled with its weights turned out not to be finite.
     pub fn undo(&mut self) {
         if let Some(before) = self.before.take() {
-            (self.policy, self.optimizer) = before;
+            self.go_back(before);
+            self.kept = None;
+        }
+    }
+
+    fn go_back(&mut self, before: Before) {
+        (self.policy, self.optimizer) = (before.policy, before.optimizer);
+        if let (Some(fused), Some(state)) = (&mut self.fused, before.state) {
+            fused.state = state;
         }
     }
 
@@ -73,73 +186,65 @@ impl Learner {
             sampled: examples.iter().flat_map(|example| &example.sampled).filter(|&&sampled| sampled).count(),
             pairs: examples.len() / 2,
         };
-        let before = (self.policy.clone(), self.optimizer.clone());
+        let state = self.fused.as_ref().map(|fused| fused.state.clone());
+        let before = Before { policy: self.policy.clone(), optimizer: self.optimizer.clone(), state };
         let learning_rate = self.settings.learning_rate_at(iteration);
-        let micro = self.micro_batches(examples);
-        let mut report = Vec::new();
-        for _ in 0..self.settings.inner_epochs {
-            let policy = self.policy.valid();
-            let workers = parallel::workers(&self.device);
-            // Every job differentiates its own copy of the policy: copies share no graph, so that none waits for another.
-            let results = parallel::map(workers, micro.iter().collect(), |batch: &MicroBatch| {
-                let policy = policy.clone().train();
-                let part = micro_loss(&policy, batch, counts, &self.settings);
-                (Accumulated::gradients(&policy, part.loss.backward()), part.sums, part.deviation)
-            });
-            let mut gradients = Accumulated::default();
-            let mut sums: Option<(Tensor<1>, Tensor<1>)> = None;
-            for (gradient, part, deviation) in results {
-                gradients.add(&self.policy, gradient);
-                sums = Some(match sums {
-                    None => (part, deviation),
-                    Some((sum, largest)) => (sum + part, largest.max_pair(deviation)),
-                });
-            }
-            let Some((sums, deviation)) = sums else { break };
-            let (policy, norm) = self.optimizer.step(self.policy.clone(), gradients, learning_rate);
-            self.policy = policy;
-            report.push(Tensor::cat(vec![sums, deviation, norm], 0));
-        }
-        let statistics = match read(Tensor::cat(report, 0)).await {
-            Ok(values) => statistics(&values, counts, &self.settings),
-            Err(error) => Err(error.into()),
+        let weights = self.row_weights(examples);
+        let Steps { tensors: mut report, length, decode } = if self.fused.is_some() {
+            self.fused_steps(examples, &weights, counts, learning_rate)?
+        } else {
+            self.reference_steps(examples, &weights, counts, learning_rate).await
         };
-        match &statistics {
-            Ok(_) => self.before = Some(before),
-            Err(_) => (self.policy, self.optimizer) = before,
+        let mut time = 0;
+        if self.keep {
+            let (steps, tensors) = self.state_tensors();
+            time = steps;
+            report.extend(tensors);
         }
-        statistics
+        let report = if report.len() == 1 { report.remove(0) } else { Tensor::cat(report, 0) };
+        let result = read(report).await.map_err(LearnerError::from).and_then(|values| {
+            let (figures, state) = values.split_at(length.min(values.len()));
+            let statistics = statistics(&decode(figures), counts, &self.settings)?;
+            if state.iter().any(|value| !value.is_finite()) {
+                return Err(LearnerError::NonFinite("a weight"));
+            }
+            Ok((statistics, (!state.is_empty()).then(|| self.named_state(time, state))))
+        });
+        match result {
+            Ok((statistics, state)) => {
+                (self.before, self.kept) = (Some(before), state);
+                Ok(statistics)
+            }
+            Err(error) => {
+                self.go_back(before);
+                Err(error)
+            }
+        }
     }
 
-    /// Cuts the batch into micro-batches on the device; the longest come first, so that cores finish together.
-    fn micro_batches(&self, examples: &[TrainingExample]) -> Vec<MicroBatch> {
+    /// The weight of every token of each example in the loss.
+    fn row_weights(&self, examples: &[TrainingExample]) -> Vec<f64> {
         let trained: Vec<usize> = examples.iter().map(TrainingExample::trained_tokens).collect();
         let groups: Vec<usize> = examples.iter().map(|example| example.group).collect();
-        let weights = row_weights(self.settings.objective.aggregation, &trained, &groups);
-        let unit = if self.settings.objective.preference.is_some() { 2 } else { 1 };
-        let mut parts = micro_batches(examples, self.settings.micro_batches, unit);
-        parts.reverse();
-        let policy = self.policy.valid();
-        let needs_reference = self.settings.objective.kl.is_some() || self.settings.objective.preference.is_some();
-        parallel::map(parallel::workers(&self.device), parts, |rows: Vec<usize>| {
-            let part: Vec<&TrainingExample> = rows.iter().map(|&row| &examples[row]).collect();
-            let tokens = TokenBatch::new(&part, &self.device);
-            let weights: Vec<f32> = rows.iter().map(|&row| weights[row] as f32).collect();
-            let weights = Tensor::from_data(TensorData::new(weights, [rows.len()]), &self.device);
-            let constant = |policy: &Policy| {
-                let (_, taken) = log_probs(policy, &tokens, self.settings.temperature);
-                Tensor::from_inner(taken)
-            };
-            // Tool tokens, trained when the loss mask is off, were not sampled: theirs come from a forward pass.
-            let old = if tokens.trains_tool_tokens {
-                let missing = tokens.loss_mask.clone().bool_and(tokens.sampled.clone().bool_not());
-                tokens.old_log_probs.clone().mask_where(missing, constant(&policy))
-            } else {
-                tokens.old_log_probs.clone()
-            };
-            let reference = needs_reference.then(|| constant(&self.reference));
-            MicroBatch { weights, old, reference, tokens }
-        })
+        row_weights(self.settings.objective.aggregation, &trained, &groups)
+    }
+
+    /// The optimizer steps of an update by kernels.
+    fn fused_steps(
+        &mut self,
+        examples: &[TrainingExample],
+        weights: &[f64],
+        counts: Counts,
+        learning_rate: f64,
+    ) -> Result<Steps, LearnerError> {
+        let report = self.fused.as_mut().and_then(|fused| {
+            let report = fused.update(examples, weights, counts, &self.settings, learning_rate)?;
+            self.policy = fused.policy(self.reference.clone());
+            Some(report)
+        });
+        let report = report.ok_or_else(|| ReadError("no buffer on the device".to_string()))?;
+        let (tensors, length) = (vec![report.tensor()], report.length());
+        Ok(Steps { tensors, length, decode: Box::new(move |values| report.steps(values)) })
     }
 
     /// `log p_old - log p_ref` of the sampled tokens of each example: what a KL cost in the reward is made of. 0 where nothing
@@ -148,41 +253,27 @@ impl Learner {
     /// # Errors
     /// When the device fails.
     pub async fn reference_log_ratios(&self, examples: &[TrainingExample]) -> Result<Vec<Vec<f64>>, LearnerError> {
-        let parts = micro_batches(examples, self.settings.micro_batches, 1);
-        let flat = parallel::map(parallel::workers(&self.device), parts.clone(), |rows: Vec<usize>| {
-            let part: Vec<&TrainingExample> = rows.iter().map(|&row| &examples[row]).collect();
-            let tokens = TokenBatch::new(&part, &self.device);
-            let reference = log_probs(&self.reference, &tokens, self.settings.temperature).1;
-            let sampled = tokens.sampled.clone().without_autodiff();
-            let ratio = tokens.old_log_probs.clone().without_autodiff() - reference;
-            let ratio = ratio.mask_fill(sampled.bool_not(), 0.0);
-            let [rows, length] = ratio.dims();
-            (length, ratio.reshape([rows * length]))
-        });
-        let (lengths, flat): (Vec<usize>, Vec<Tensor<1>>) = flat.into_iter().unzip();
-        let mut all: Vec<Vec<f64>> = examples.iter().map(|example| vec![0.0; example.tokens.len()]).collect();
-        if flat.is_empty() {
-            return Ok(all);
+        if examples.is_empty() {
+            return Ok(Vec::new());
         }
-        let values = read(Tensor::cat(flat, 0)).await?;
-        let mut rest = values.as_slice();
-        for (rows, length) in parts.iter().zip(lengths) {
-            for &row in rows {
-                let (own, tail) = rest.split_at(length.min(rest.len()));
-                rest = tail;
-                // Entry t of the padded row belongs to token t + 1.
-                all[row].iter_mut().skip(1).zip(own).for_each(|(entry, &value)| *entry = f64::from(value));
-            }
-        }
-        Ok(all)
+        let Some(fused) = &self.fused else { return self.reference_log_ratios_by_burn(examples).await };
+        let found = fused.reference_log_probs(examples, &self.settings);
+        let (tensor, places) = found.ok_or_else(|| ReadError("no buffer on the device".to_string()))?;
+        let values = read(tensor).await?;
+        let ratios = |(example, &place): (&TrainingExample, &usize)| {
+            // The first token is given; row t of an example belongs to token t + 1.
+            let own = std::iter::once(&0.0).chain(values.iter().skip(place));
+            let tokens = example.sampled.iter().zip(&example.old_log_probs).zip(own);
+            tokens.map(|((&sampled, &old), &reference)| if sampled { f64::from(old - reference) } else { 0.0 }).collect()
+        };
+        Ok(examples.iter().zip(&places).map(ratios).collect())
     }
 }
 
 /// Averages what the optimizer steps reported.
-fn statistics(values: &[f32], counts: Counts, settings: &UpdateSettings) -> Result<UpdateStatistics, LearnerError> {
-    let width = SUMS + 2;
-    let steps = values.len() / width;
-    let sum = |index: usize| values.chunks_exact(width).map(|step| f64::from(step[index])).sum::<f64>();
+fn statistics(values: &[Figures], counts: Counts, settings: &UpdateSettings) -> Result<UpdateStatistics, LearnerError> {
+    let steps = values.len();
+    let sum = |index: usize| values.iter().map(|step| step[index]).sum::<f64>();
     let mean = |index: usize, over: usize| sum(index) / (steps * over.max(1)) as f64;
     let (policy_loss, reference_kl, entropy) = (mean(0, 1), mean(1, 1), mean(2, counts.sampled));
     let beta = settings.objective.kl.map_or(0.0, |kl| kl.beta);
@@ -200,7 +291,7 @@ fn statistics(values: &[f32], counts: Counts, settings: &UpdateSettings) -> Resu
         approximate_kl: mean(3, counts.trained),
         reference_kl,
         ratio_mean: mean(4, counts.trained),
-        ratio_deviation: values.chunks_exact(width).map(|step| f64::from(step[SUMS])).fold(0.0, f64::max),
+        ratio_deviation: values.iter().map(|step| step[SUMS]).fold(0.0, f64::max),
         clip_fraction: mean(5, counts.trained),
         dual_clip_fraction: mean(6, counts.trained),
         gradient_norm,

@@ -45,6 +45,10 @@ pub struct Provenance {
     pub token: Option<TokenLoss>,
     /// The policy loss that `token.share` is a part of; `null` where it is not known.
     pub policy_loss: Option<f64>,
+    /// The sum over all tokens of the magnitudes of their gradients, which `token.gradient_share` is a share of.
+    pub gradient_sum: Option<f64>,
+    /// How many tokens of the batch are trained.
+    pub trained_tokens: Option<usize>,
     /// What the loss has beside that.
     pub other_terms: Vec<OtherTerm>,
 }
@@ -68,6 +72,8 @@ pub fn provenance(
         position,
         token: losses.as_ref().map(|losses| losses[index][position]),
         policy_loss: losses.as_deref().and_then(policy_loss_of),
+        gradient_sum: losses.as_ref().map(|losses| losses.iter().flatten().map(|token| token.gradient.abs()).sum()),
+        trained_tokens: losses.as_ref().map(|losses| losses.iter().flatten().filter(|token| token.left_out.is_none()).count()),
         other_terms: OtherTerm::of(config),
     })
 }

@@ -176,7 +176,7 @@ proptest! {
             for position in 0..episode.tokens.len() + 1 {
                 let found = provenance((index, position), &config, &episodes, &rewards, &map, given);
                 prop_assert_eq!(found.is_some(), (episode.prompt_length..episode.tokens.len()).contains(&position));
-                let Some(Provenance { chain, token: Some(token), policy_loss, .. }) = found else {
+                let Some(Provenance { chain, token: Some(token), policy_loss, gradient_sum, trained_tokens, .. }) = found else {
                     prop_assert!(position == episode.tokens.len() || all[index][position].left_out == Some(LeftOut::Prompt));
                     continue
                 };
@@ -195,6 +195,8 @@ proptest! {
                 prop_assert_eq!(token.left_out, reason);
                 prop_assert_eq!(token.advantage, if token.left_out.is_none() { chain.advantage } else { 0.0 });
                 prop_assert_eq!(token.share, token.loss.map(|loss| token.weight * loss));
+                prop_assert_eq!(trained_tokens, Some(all.iter().flatten().filter(|other| other.left_out.is_none()).count()));
+                prop_assert!((token.gradient_share * gradient_sum.unwrap() - token.gradient.abs()).abs() < 1e-9);
             }
         }
     }

@@ -6,7 +6,11 @@
 mod text;
 
 use crate::config::{CreditMethod, ExperimentConfig, PolicyLoss, RatioLevel, ScaleRewards};
-use crate::credit::uninformative_probability;
+use crate::credit::{discounted_returns, uninformative_probability};
+use crate::environment::{self, Facts};
+use crate::reward;
+use crate::rollout::{End, Trajectory, Turn};
+use crate::vocabulary::ANSWER;
 
 use super::Report;
 
@@ -56,6 +60,8 @@ pub enum WarningKind {
     SingletonGroups,
     /// Groups of two with scaling by the standard deviation: the size of the gap between them is lost.
     PairsScaled,
+    /// Under these weights an episode that only calls tools earns more than one that solves the task.
+    CallingPays,
     /// Most groups earned the same in all their episodes, and the task is not learned.
     NoSignal,
     /// The policy has stopped trying while success is low.
@@ -121,7 +127,11 @@ const RULES: &[(WarningKind, Rule)] = &[
 pub fn warnings(reports: &[Report], config: &ExperimentConfig) -> Vec<Warning> {
     let run = Run::of(reports, config);
     let first = reports.first().map_or(0, |report| report.iteration);
-    let settings = [(WarningKind::SingletonGroups, singleton_groups(config)), (WarningKind::PairsScaled, pairs_scaled(config))];
+    let settings = [
+        (WarningKind::SingletonGroups, singleton_groups(config)),
+        (WarningKind::PairsScaled, pairs_scaled(config)),
+        (WarningKind::CallingPays, calling_pays(config)),
+    ];
     let of_settings = settings.into_iter().filter_map(|(kind, finding)| Some((kind, first, finding?)));
     let of_steps = RULES.iter().filter_map(|&(kind, rule)| {
         let fires = |step: usize| Some((kind, reports[step].iteration, rule(&run, step)?));
@@ -243,6 +253,41 @@ fn pairs_scaled(config: &ExperimentConfig) -> Option<Finding> {
     let divides = matches!(config.credit_method, Grpo | ReturnToGo | MtGrpo | Gigpo) && config.policy_loss != PolicyLoss::Dpo;
     let pairs = config.num_generations == 2 && config.scale_rewards == ScaleRewards::Group && divides;
     pairs.then(|| Finding { figure: 2.0, bound: 3.0, text: text::pairs_scaled() })
+}
+
+/// What an episode of these turns earns under the settings, discounted.
+fn earns(turns: &[Facts], config: &ExperimentConfig) -> f64 {
+    let turn = |&facts: &Facts| Turn { start: 0, action_end: 0, end: 0, facts };
+    let episode = Trajectory {
+        group: 0,
+        member: 0,
+        tokens: Vec::new(),
+        prompt_length: 0,
+        loss_mask: Vec::new(),
+        log_probs: Vec::new(),
+        turns: turns.iter().map(turn).collect(),
+        end: End::Terminated,
+        question_type: 0,
+        legal: Vec::new(),
+    };
+    let totals = reward::score(&[episode], &reward::weighted_terms(config)).totals();
+    totals.first().and_then(|rewards| discounted_returns(rewards, config.gamma).first().copied()).unwrap_or(0.0)
+}
+
+/// An episode of nothing but calls without an error up to the turn limit, all different or all the same, against one call in the
+/// right direction and the right answer. Only where there is something to answer.
+fn calling_pays(config: &ExperimentConfig) -> Option<Finding> {
+    let answers = environment::create(config).grammar().legal.first().is_some_and(|legal| legal.contains(ANSWER));
+    if !answers || config.turn_limit < 2 {
+        return None;
+    }
+    let solving = earns(&[Facts { step_right: true, ..Facts::clean_call() }, Facts::answer(true, true)], config);
+    let calls = |repeated: bool| {
+        let call = |turn: usize| Facts { repeated_call: repeated && turn > 0, ..Facts::clean_call() };
+        earns(&(0..config.turn_limit).map(call).collect::<Vec<_>>(), config)
+    };
+    let calling = calls(true).max(calls(false));
+    (calling > solving).then(|| Finding { figure: calling, bound: solving, text: text::calling_pays(calling, solving) })
 }
 
 fn no_signal(run: &Run, step: usize) -> Option<Finding> {

@@ -5,7 +5,7 @@
 //! step; a split into micro-batches changes nothing.
 
 /// From token losses to one loss.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Aggregation {
     /// Sum over all trained tokens / their number (DAPO, arXiv:2503.14476, eq. 8; default of verl and TRL): long trajectories
     /// weigh more.

@@ -8,7 +8,7 @@
 use burn::tensor::Tensor;
 
 /// Which estimate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum KlEstimator {
     K1,
     K2,

@@ -71,9 +71,10 @@ fn one(token: TrainedToken, ratio: f64, surrogate: Surrogate) -> (ScalarLoss, f6
         }
         Surrogate::Clip { bounds, dual, ceiling } => {
             let capped = ceiling.map_or(ratio, |ceiling| ratio.min(ceiling));
-            let (free, cut) = (capped * advantage, ratio.clamp(1.0 - bounds.low, 1.0 + bounds.high) * advantage);
-            let (gain, clipped) = if cut < free { (cut, true) } else { (free, false) };
-            let slope = if clipped || capped != ratio { 0.0 } else { -advantage };
+            let inside = ratio.clamp(1.0 - bounds.low, 1.0 + bounds.high);
+            let (free, cut) = (capped * advantage, inside * advantage);
+            let (gain, clipped, bounded) = if cut < free { (cut, true, inside) } else { (free, false, capped) };
+            let slope = if bounded != ratio { 0.0 } else { -advantage };
             match dual.map(|bound| -bound * advantage) {
                 Some(most) if advantage < 0.0 && -gain > most => (with(most, true), 0.0, 0.0),
                 _ => (with(-gain, clipped), slope, 0.0),

@@ -4,14 +4,14 @@ use super::{Aggregation, KlEstimator};
 use crate::config::{self, ExperimentConfig};
 
 /// How far the ratio may move before its gradient is cut: `[1 - low, 1 + high]`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ClipBounds {
     pub low: f64,
     pub high: f64,
 }
 
 /// What is made of ratio and advantage.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Surrogate {
     /// `-min(rho A, clip(rho, 1 - low, 1 + high) A)` (PPO, arXiv:1707.06347, eq. 7; a separate upper bound as in DAPO,
     /// arXiv:2503.14476, eq. 10).
@@ -34,7 +34,7 @@ pub enum Surrogate {
 }
 
 /// What one probability ratio is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum RatioLevel {
     /// One token.
     Token,
@@ -46,7 +46,7 @@ pub enum RatioLevel {
 }
 
 /// The policy part of the loss.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct PolicyLossSettings {
     pub surrogate: Surrogate,
     pub ratio_level: RatioLevel,
@@ -55,7 +55,7 @@ pub struct PolicyLossSettings {
 }
 
 /// The pull towards the reference, inside the loss.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct KlTerm {
     pub estimator: KlEstimator,
     pub beta: f64,
@@ -65,7 +65,7 @@ pub struct KlTerm {
 }
 
 /// Everything that turns advantages into a loss.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ObjectiveSettings {
     pub policy_loss: PolicyLossSettings,
     pub aggregation: Aggregation,

@@ -1,4 +1,5 @@
-//! Checkpoints: weights and the shape of their policy in the safetensors format, which other tools read.
+//! Checkpoints: weights and the shape of their policy in the safetensors format, which other tools read; and, where a run is to
+//! go on from there, what else it needs: the optimizer's moments, the reference, the critic.
 
 use std::collections::HashMap;
 
@@ -25,6 +26,45 @@ pub struct Checkpoint {
     pub experiment: String,
     /// The weights.
     pub weights: Weights,
+    /// What a run needs to go on from here; a file that only holds a policy has none.
+    pub training: Option<TrainingState>,
+}
+
+/// What a run holds beside its policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainingState {
+    /// Training steps done.
+    pub iteration: usize,
+    /// The optimizer's.
+    pub moments: Moments,
+    /// The policy that KL and preferences are measured to, where the run measures them.
+    pub reference: Option<Weights>,
+    /// Where the credit method has one.
+    pub critic: Option<(Weights, Moments)>,
+}
+
+/// First and second moments of Adam, by parameter, after `time` steps; with `time` 0 there are none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moments {
+    pub time: usize,
+    pub first: Weights,
+    pub second: Weights,
+}
+
+/// What the names of a run's tensors begin with; those of the policy have no such part.
+const FIRST: &str = "adam_first/";
+const SECOND: &str = "adam_second/";
+const REFERENCE: &str = "reference/";
+const CRITIC: &str = "critic/";
+const CRITIC_FIRST: &str = "critic_adam_first/";
+const CRITIC_SECOND: &str = "critic_adam_second/";
+
+/// The numbers of a training state in a file's metadata.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Counts {
+    iteration: usize,
+    adam_steps: usize,
+    critic_adam_steps: usize,
 }
 
 /// Why a checkpoint cannot be used.
@@ -59,17 +99,30 @@ impl Checkpoint {
             }
         };
         let dtype = if precision == Precision::Full { Dtype::F32 } else { Dtype::F16 };
-        let data: Vec<Vec<u8>> = self.weights.0.iter().map(|weight| encode(&weight.values)).collect();
-        let views = self.weights.0.iter().zip(&data).map(|(weight, bytes)| {
+        let mut all: Vec<(String, &NamedWeight)> = Vec::new();
+        for (part, weights) in self.parts() {
+            all.extend(weights.0.iter().map(|weight| (format!("{part}{}", weight.name), weight)));
+        }
+        let data: Vec<Vec<u8>> = all.iter().map(|(_, weight)| encode(&weight.values)).collect();
+        let views = all.iter().zip(&data).map(|((name, weight), bytes)| {
             let view = TensorView::new(dtype, weight.shape.clone(), bytes);
-            view.map(|view| (weight.name.as_str(), view)).map_err(|error| CheckpointError::Format(error.to_string()))
+            view.map(|view| (name.as_str(), view)).map_err(|error| CheckpointError::Format(error.to_string()))
         });
         let policy = serde_json::to_string(&self.policy).map_err(|error| CheckpointError::Format(error.to_string()))?;
-        let metadata = HashMap::from([
+        let mut metadata = HashMap::from([
             ("format".to_string(), "pt".to_string()),
             ("turnwise_policy".to_string(), policy),
             ("turnwise_experiment".to_string(), self.experiment.clone()),
         ]);
+        if let Some(training) = &self.training {
+            let counts = Counts {
+                iteration: training.iteration,
+                adam_steps: training.moments.time,
+                critic_adam_steps: training.critic.as_ref().map_or(0, |(_, moments)| moments.time),
+            };
+            let counts = serde_json::to_string(&counts).map_err(|error| CheckpointError::Format(error.to_string()))?;
+            metadata.insert("turnwise_training".to_string(), counts);
+        }
         serialize(views.collect::<Result<Vec<_>, _>>()?, Some(metadata))
             .map_err(|error| CheckpointError::Format(error.to_string()))
     }
@@ -99,7 +152,37 @@ impl Checkpoint {
             weights.push(NamedWeight { name, shape: view.shape().to_vec(), values });
         }
         let experiment = metadata.get("turnwise_experiment").cloned().unwrap_or_default();
-        Ok(Checkpoint { policy, experiment, weights: Weights(weights) })
+        let counts = metadata.get("turnwise_training").map(|text| serde_json::from_str::<Counts>(text));
+        let counts = counts.transpose().map_err(|_| CheckpointError::Metadata("turnwise_training"))?;
+        let mut take = |part: &str| {
+            let (own, rest) = std::mem::take(&mut weights).into_iter().partition(|weight| weight.name.starts_with(part));
+            weights = rest;
+            let own: Vec<NamedWeight> = own;
+            Weights(own.into_iter().map(|weight| NamedWeight { name: weight.name[part.len()..].to_string(), ..weight }).collect())
+        };
+        let (critic, reference) = (take(CRITIC), take(REFERENCE));
+        let (first, second) = (take(FIRST), take(SECOND));
+        let (critic_first, critic_second) = (take(CRITIC_FIRST), take(CRITIC_SECOND));
+        let training = counts.map(|counts| TrainingState {
+            iteration: counts.iteration,
+            moments: Moments { time: counts.adam_steps, first, second },
+            reference: (reference.count() > 0).then_some(reference),
+            critic: (critic.count() > 0)
+                .then_some((critic, Moments { time: counts.critic_adam_steps, first: critic_first, second: critic_second })),
+        });
+        Ok(Checkpoint { policy, experiment, weights: Weights(weights), training })
+    }
+
+    /// All tensors with the beginning of their names.
+    fn parts(&self) -> Vec<(&'static str, &Weights)> {
+        let mut parts = vec![("", &self.weights)];
+        let Some(training) = &self.training else { return parts };
+        parts.extend([(FIRST, &training.moments.first), (SECOND, &training.moments.second)]);
+        parts.extend(training.reference.as_ref().map(|reference| (REFERENCE, reference)));
+        if let Some((critic, moments)) = &training.critic {
+            parts.extend([(CRITIC, critic), (CRITIC_FIRST, &moments.first), (CRITIC_SECOND, &moments.second)]);
+        }
+        parts
     }
 }
 

@@ -3,11 +3,14 @@
 mod cache;
 mod checkpoint;
 mod distribution;
+mod held;
+mod huggingface;
 mod transformer;
 mod weights;
 
 pub use cache::{Cache, Visible};
-pub use checkpoint::{Checkpoint, CheckpointError, Precision};
+pub use checkpoint::{Checkpoint, CheckpointError, Moments, Precision, TrainingState};
 pub use distribution::{Sampled, cumulating, log_distribution, sample, taken_log_probs};
+pub use huggingface::huggingface;
 pub use transformer::{Activation, Policy, PolicyConfig};
 pub use weights::{NamedWeight, Weights};

@@ -89,24 +89,24 @@ impl PolicyConfig {
 /// A transformer decoder over the shared vocabulary.
 #[derive(Module, Debug)]
 pub struct Policy {
-    tokens: Embedding,
+    pub(super) tokens: Embedding,
     positions: Embedding,
-    blocks: Vec<Block>,
+    pub(super) blocks: Vec<Block>,
     norm: LayerNorm,
-    head: Linear,
+    pub(super) head: Linear,
     #[module(skip)]
     heads: usize,
     #[module(skip)]
-    gelu: bool,
+    pub(super) gelu: bool,
 }
 
 #[derive(Module, Debug)]
-struct Block {
+pub(super) struct Block {
     attention_norm: LayerNorm,
     qkv: Linear,
-    out: Linear,
+    pub(super) out: Linear,
     hidden_norm: LayerNorm,
-    up: Linear,
+    pub(super) up: Linear,
     down: Linear,
 }
 
@@ -131,6 +131,11 @@ impl Policy {
     /// Attention heads.
     pub fn heads(&self) -> usize {
         self.heads
+    }
+
+    /// What the hidden layer of a block applies.
+    pub fn activation(&self) -> Activation {
+        if self.gelu { Activation::Gelu } else { Activation::Relu }
     }
 
     /// Residual blocks.

@@ -50,6 +50,14 @@ impl Weights {
         Weights(weights.collect())
     }
 
+    /// One parameter.
+    ///
+    /// # Errors
+    /// When it is missing, naming it.
+    pub fn find(&self, name: &str) -> Result<&NamedWeight, CheckpointError> {
+        self.0.iter().find(|weight| weight.name == name).ok_or_else(|| CheckpointError::Missing { name: name.to_string() })
+    }
+
     /// Number of parameters.
     pub fn count(&self) -> usize {
         self.0.iter().map(|weight| weight.values.len()).sum()
@@ -75,16 +83,42 @@ impl Policy {
     /// # Errors
     /// When the device gave no data.
     pub async fn weights(&self) -> Result<Weights, ReadError> {
+        let flat = read(Tensor::cat(self.tensors(), 0)).await?;
+        Ok(self.named(&mut flat.as_slice()))
+    }
+
+    /// All parameters, flattened, in their order.
+    pub fn tensors(&self) -> Vec<Tensor<1>> {
         let mut collector = Collector::default();
         self.visit(&mut collector);
-        let flat = read(Tensor::cat(collector.flat, 0)).await?;
-        let mut rest = flat.as_slice();
-        let weights = collector.named.into_iter().map(|(name, shape)| {
-            let (values, tail) = rest.split_at(shape.iter().product::<usize>().min(rest.len()));
-            rest = tail;
-            NamedWeight { name, shape, values: values.to_vec() }
+        collector.flat
+    }
+
+    /// The policy whose parameters are the parts of one vector, in their order ([`Policy::tensors`], put together). Parts that begin
+    /// and end on the device's boundaries share its memory. The identity of parameters is kept.
+    ///
+    /// # Panics
+    /// When the vector is shorter than the parameters together.
+    pub fn with_tensor(self, flat: Tensor<1>) -> Policy {
+        self.map(&mut Parts { flat, next: 0 })
+    }
+
+    /// Paths and shapes of all parameters, in the order of [`Policy::tensors`].
+    pub fn shapes(&self) -> Vec<(String, Vec<usize>)> {
+        let mut shapes = Shapes::default();
+        self.visit(&mut shapes);
+        shapes.found
+    }
+
+    /// Numbers read back in the order of the parameters (the weights themselves, or one number for each of them) under the
+    /// parameters' names; takes them off the front of `values`.
+    pub fn named(&self, values: &mut &[f32]) -> Weights {
+        let weights = self.shapes().into_iter().map(|(name, shape)| {
+            let (own, tail) = values.split_at(shape.iter().product::<usize>().min(values.len()));
+            *values = tail;
+            NamedWeight { name, shape, values: own.to_vec() }
         });
-        Ok(Weights(weights.collect()))
+        Weights(weights.collect())
     }
 }
 
@@ -109,26 +143,30 @@ impl ModuleVisitor for Shapes {
     }
 }
 
-/// Flattened parameters with their names.
+/// Flattened parameters.
 #[derive(Default)]
 struct Collector {
-    path: Vec<String>,
-    named: Vec<(String, Vec<usize>)>,
     flat: Vec<Tensor<1>>,
 }
 
 impl ModuleVisitor for Collector {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        self.path.push(name.to_string());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.pop();
-    }
-
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.named.push((self.path.join("."), param.lazy_shape().to_vec()));
         self.flat.push(param.val().without_autodiff().flatten::<1>(0, D - 1));
+    }
+}
+
+/// Parameters taken from one vector.
+struct Parts {
+    flat: Tensor<1>,
+    next: usize,
+}
+
+impl ModuleMapper for Parts {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let shape: [usize; D] = param.val().dims();
+        let start = self.next;
+        self.next += shape.iter().product::<usize>();
+        set_param(param, self.flat.clone().slice(start..self.next).reshape(shape))
     }
 }
 
@@ -150,9 +188,12 @@ impl ModuleMapper for Loader<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let name = self.path.join(".");
         let shape = param.lazy_shape().to_vec();
-        let Some(weight) = self.weights.0.iter().find(|weight| weight.name == name) else {
-            self.error.get_or_insert(CheckpointError::Missing { name });
-            return param;
+        let weight = match self.weights.find(&name) {
+            Ok(weight) => weight,
+            Err(error) => {
+                self.error.get_or_insert(error);
+                return param;
+            }
         };
         if weight.shape != shape {
             self.error.get_or_insert(CheckpointError::Shape { name, found: weight.shape.clone(), wanted: shape });

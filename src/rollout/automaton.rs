@@ -7,7 +7,6 @@ use crate::vocabulary::{SIZE, Token, TokenSet};
 
 /// The environment's grammar as tensors, so that a whole turn can be sampled under it without the host.
 pub(super) struct Automaton {
-    pub grammar: Grammar,
     /// `[states, V]`, 1 for forbidden tokens.
     illegal: Tensor<2>,
     /// `[states * V]`, the next state.
@@ -23,7 +22,6 @@ impl Automaton {
         Automaton {
             illegal: Tensor::<2, Bool>::from_data(TensorData::new(illegal, [states, SIZE]), device).float(),
             next: Tensor::from_data(TensorData::new(next, [states * SIZE]), device),
-            grammar,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::config::ExperimentConfig;
 use crate::environment::{self, Environment};
-use crate::rollout::{Episode, GroupInfo, Prefix};
+use crate::rollout::{Episode, GroupInfo, Origin, Prefix};
 use crate::seed::{Draws, Purpose, RootSeed};
 use crate::vocabulary::Token;
 
@@ -10,6 +10,8 @@ use crate::vocabulary::Token;
 pub struct GroupStart {
     /// Just reset.
     pub environment: Box<dyn Environment>,
+    /// The draws of the question.
+    pub question: Draws,
     pub prompt: Vec<Token>,
     /// Its place in the draws of the step; differs from its index where the group was sampled in place of another.
     pub place: u32,
@@ -19,8 +21,8 @@ impl GroupStart {
     /// The question at a place of a training step.
     pub fn new(config: &ExperimentConfig, iteration: usize, place: u32) -> Self {
         let mut environment = environment::create(config);
-        let draws = RootSeed(config.seed).draws(Purpose::Question, iteration as u32, place, 0);
-        GroupStart { prompt: environment.reset(draws), environment, place }
+        let question = RootSeed(config.seed).draws(Purpose::Question, iteration as u32, place, 0);
+        GroupStart { prompt: environment.reset(question.clone()), environment, question, place }
     }
 
     /// What the members of the group share.
@@ -39,10 +41,16 @@ impl GroupStart {
             group,
             member,
             environment: self.environment.boxed_clone(),
+            origin: self.origin(config, iteration, member),
             prefix: Prefix::prompt(self.prompt.clone()),
             sampling: root.draws(Purpose::SampleToken, iteration as u32, self.place, member as u32),
             tool: self.tool_draws(config, iteration, member),
         })
+    }
+
+    /// What the environment of one member comes from.
+    pub fn origin(&self, config: &ExperimentConfig, iteration: usize, member: usize) -> Origin {
+        Origin { question: self.question.clone(), tool: self.tool_draws(config, iteration, member) }
     }
 
     /// The tool draws of one member.
@@ -56,14 +64,16 @@ pub fn held_out_episodes(config: &ExperimentConfig, count: usize) -> impl Iterat
     let root = RootSeed(config.seed);
     (0..count).map(move |index| {
         let mut environment = environment::create(config);
-        let question = index as u32;
+        let draws = |purpose: Purpose| root.draws(purpose, 0, index as u32, 0);
+        let (question, tool) = (draws(Purpose::HeldOutQuestion), draws(Purpose::HeldOutTool));
         Episode {
             group: index,
             member: 0,
-            prefix: Prefix::prompt(environment.reset(root.draws(Purpose::HeldOutQuestion, 0, question, 0))),
+            prefix: Prefix::prompt(environment.reset(question.clone())),
             environment,
-            sampling: root.draws(Purpose::HeldOutSampleToken, 0, question, 0),
-            tool: root.draws(Purpose::HeldOutTool, 0, question, 0),
+            origin: Origin { question, tool: tool.clone() },
+            sampling: draws(Purpose::HeldOutSampleToken),
+            tool,
         }
     })
 }

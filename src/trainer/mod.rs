@@ -1,14 +1,20 @@
 //! The driver: READ FIRST. One training step is the four phases of [`Trainer::train_step`], in order.
 
+mod counterfactual;
 mod episodes;
+mod helper;
 mod reroll;
+mod resume;
 mod run;
 mod true_credit;
 mod values;
 mod warm_start;
 
+pub use counterfactual::{ChangeError, Changed, PlayedOn};
 pub use episodes::GroupStart;
+pub use helper::{Helper, HelperError};
 pub use reroll::Boundaries;
+pub use resume::ResumeError;
 pub use run::{PhaseResult, Run, frozen};
 pub use true_credit::TrueCreditRun;
 pub use warm_start::{WarmStartError, imitation, initial_policy, shipped_policy};

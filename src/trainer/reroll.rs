@@ -10,7 +10,7 @@ use crate::credit::discounted_returns;
 use crate::environment::Environment;
 use crate::policy::Policy;
 use crate::reward;
-use crate::rollout::{Episode, Prefix, RolloutError, Sampling, replay, roll_out};
+use crate::rollout::{Episode, Origin, Prefix, RolloutError, Sampling, replay, roll_out};
 use crate::seed::{Purpose, RootSeed};
 
 /// The states before every turn of frozen episodes, each distinct one once: what was said so far, and the environment restored
@@ -25,6 +25,7 @@ pub struct Boundaries {
 struct State {
     group: usize,
     environment: Box<dyn Environment>,
+    origin: Origin,
     prefix: Prefix,
 }
 
@@ -43,7 +44,8 @@ impl Boundaries {
                 (&prefix.tokens, format!("{environment:?}")).hash(&mut hash);
                 let key = (trajectory.group, hash.finish());
                 *known.entry(key).or_insert_with(|| {
-                    states.push(State { group: trajectory.group, environment, prefix });
+                    let origin = start.origin(config, rollout.iteration, trajectory.member);
+                    states.push(State { group: trajectory.group, environment, origin, prefix });
                     states.len() - 1
                 })
             };
@@ -92,8 +94,9 @@ impl Boundaries {
                         group: state.group,
                         member: roll,
                         environment: state.environment.boxed_clone(),
+                        origin: state.origin.clone(),
                         prefix: state.prefix.clone(),
-                        tool: draws.from(TOOL_POSITION),
+                        tool: draws.shifted(TOOL_POSITION),
                         sampling: draws,
                     }
                 })
@@ -114,4 +117,4 @@ impl Boundaries {
 const EPISODES_AT_ONCE: usize = 4096;
 
 /// Positions of tool draws start here, behind every position of a token.
-const TOOL_POSITION: u32 = 1 << 20;
+const TOOL_POSITION: i32 = 1 << 20;

@@ -8,7 +8,7 @@ use crate::reward::RewardTable;
 use crate::trainer::{Credit, Rollout, TrainError, Trainer};
 use crate::web::protocol::{Batch, Phase};
 
-use super::{Report, TrueCreditRun};
+use super::{Changed, PlayedOn, Report, TrueCreditRun};
 
 /// A trainer and what the phases of the current step have produced so far.
 pub struct Run {
@@ -48,7 +48,17 @@ pub struct PhaseResult {
 impl Run {
     /// A run that has not begun.
     pub fn new(config: ExperimentConfig, policy: &Policy) -> Self {
-        Run { trainer: Trainer::new(config, policy), pending: Pending::Nothing, last: None }
+        Run::on(Trainer::new(config, policy))
+    }
+
+    /// A run that goes on with a trainer that stands between two steps.
+    pub fn on(trainer: Trainer) -> Self {
+        Run { trainer, pending: Pending::Nothing, last: None }
+    }
+
+    /// From now on updates keep what a checkpoint needs.
+    pub fn keep_checkpoints(&mut self) {
+        self.trainer.keep_checkpoints();
     }
 
     /// The trainer.
@@ -107,6 +117,20 @@ impl Run {
     /// The step of the last episodes that were credited.
     pub fn last_iteration(&self) -> Option<usize> {
         self.last.as_ref().map(|played| played.rollout.iteration)
+    }
+
+    /// Plays on from a change of the last episodes that were credited, with the policy that played them: the episode as it was and
+    /// as it goes, each with `rolls` continuations. `None` before there are any or where the change does not fit.
+    ///
+    /// # Errors
+    /// When the device fails or a log-probability is not finite.
+    pub async fn counterfactual(&self, changed: &Changed, rolls: usize) -> Result<Option<(PlayedOn, PlayedOn)>, TrainError> {
+        let config = self.trainer.config();
+        let Some(Played { rollout, policy, .. }) = self.last.as_ref() else { return Ok(None) };
+        if changed.check(rollout, config).is_err() {
+            return Ok(None);
+        }
+        Ok(Some(changed.play(policy, rollout, config, rolls).await?))
     }
 
     /// A measurement of the true credit of the last episodes that were credited; `None` before there are any.

@@ -8,13 +8,18 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
 use super::adapter::browser_adapter;
-use super::protocol::{Command, Event, MeasuredCredit, Phase, Stage, StopReason, WarmStartReport, WarmStartSource};
-use super::{from_js, to_js};
+use super::protocol::{
+    Command, Counterfactual, Event, MeasuredCredit, Phase, Stage, StopReason, WarmStartReport, WarmStartSource,
+};
+use super::{from_js, pool, to_js};
 use crate::config::{self, ExperimentConfig, WarmStart};
-use crate::device::{Chosen, DeviceChoice, choose};
-use crate::environment::REGISTRY;
-use crate::policy::Policy;
-use crate::trainer::{Run, TrainError, TrueCreditRun, imitation, initial_policy, shipped_policy};
+use crate::device::{Chosen, DeviceChoice, DeviceKind, choose};
+use crate::environment::{REGISTRY, warm_start_name};
+use crate::policy::{Checkpoint, Policy, PolicyConfig, Precision, huggingface};
+use crate::trainer::{
+    Changed, PlayedOn, ResumeError, Run, TrainError, Trainer, TrueCreditRun, imitation, initial_policy, shipped_policy,
+};
+use crate::vocabulary::Token;
 use burn::module::Module;
 
 /// A training engine. One lives in the worker; it holds at most one run.
@@ -22,6 +27,10 @@ use burn::module::Module;
 pub struct Engine {
     emit: Function,
     warm_start: Function,
+    save: Function,
+    helpers: Function,
+    /// The checkpoint that the next run is to go on from.
+    checkpoint: RefCell<Option<Vec<u8>>>,
     run: Rc<RefCell<Option<Run>>>,
     /// The measurement of true credit begun last, with the iteration of its episodes.
     measurement: RefCell<Option<(usize, TrueCreditRun)>>,
@@ -33,20 +42,47 @@ pub struct Engine {
 
 #[wasm_bindgen]
 impl Engine {
-    /// `emit` takes an `Event`. `warm_start` takes the name of an environment and gives a promise of the bytes of its shipped
-    /// checkpoint, or of `null`.
+    /// `emit` takes an `Event`. `warm_start` takes the name of a shipped checkpoint and gives a promise of its bytes,
+    /// or of `null`. `save` takes the number of steps done and the bytes of a checkpoint after every step; a promise
+    /// that it gives is waited for. `helpers` takes whether the run computes on the CPU and gives a promise of the `Pool` of workers
+    /// that help it, or of `null`.
     #[wasm_bindgen(constructor)]
-    pub fn new(emit: Function, warm_start: Function) -> Engine {
+    pub fn new(emit: Function, warm_start: Function, save: Function, helpers: Function) -> Engine {
         console_error_panic_hook::set_once();
         Engine {
             emit,
             warm_start,
+            save,
+            helpers,
+            checkpoint: RefCell::default(),
             run: Rc::default(),
             measurement: RefCell::default(),
             device: RefCell::new(None),
             pause: Rc::default(),
             busy: Cell::new(false),
         }
+    }
+
+    /// Hands over the bytes of the checkpoint that a `configure` with `resume` goes on from.
+    pub fn hand_over(&self, checkpoint: Uint8Array) {
+        *self.checkpoint.borrow_mut() = Some(checkpoint.to_vec());
+    }
+
+    /// The current policy as files that Hugging Face transformers loads: a list of `[name, Uint8Array]`.
+    pub async fn export_policy(&self) -> Result<JsValue, JsValue> {
+        // The run may go on meanwhile: weights never change in place, so the policy is a copy.
+        let Some((config, policy)) =
+            self.run.borrow().as_ref().map(|run| (run.trainer().config().clone(), run.trainer().policy()))
+        else {
+            return Err(JsValue::from_str("there is no policy, or it is being trained: pause first"));
+        };
+        let weights = policy.weights().await.map_err(words)?;
+        let experiment = config::to_link(&config, REGISTRY);
+        let checkpoint = Checkpoint { policy: PolicyConfig::of(&config), experiment, weights, training: None };
+        let files = huggingface(&checkpoint).map_err(words)?;
+        let pair =
+            |(name, bytes): (String, Vec<u8>)| js_sys::Array::of2(&name.into(), &Uint8Array::from(bytes.as_slice()).into());
+        Ok(files.into_iter().map(pair).collect::<js_sys::Array>().into())
     }
 
     /// Carries out a `Command`. The promise of `train` resolves when the run stands still; `pause` may come meanwhile.
@@ -62,8 +98,11 @@ impl Engine {
                 self.busy.set(true);
                 self.pause.set(false);
                 let result = match command {
-                    Command::Configure { config, device } => self.configure(config, device).await,
+                    Command::Configure { config, device, resume } => self.configure(config, device, resume).await,
                     Command::Train => self.train().await,
+                    Command::Counterfactual { trajectory, turn, replacement, rolls } => {
+                        self.counterfactual(Changed { trajectory, turn, replacement }, rolls).await
+                    }
                     Command::MeasureCredit { rolls } => self.measure_credit(rolls).await,
                     _ => self.step().await,
                 };
@@ -73,7 +112,16 @@ impl Engine {
         }
     }
 
-    async fn configure(&self, config: ExperimentConfig, choice: DeviceChoice) -> Result<(), JsValue> {
+    /// Asks for the workers that help, where there is a run on the CPU. Their number makes no difference to any result.
+    pub async fn share(&self) -> Result<(), JsValue> {
+        let cpu = self.device.borrow().as_ref().map(|(_, chosen)| chosen.report.kind == DeviceKind::Cpu);
+        let Some(cpu) = cpu else { return Ok(()) };
+        let promise = self.helpers.call1(&JsValue::NULL, &cpu.into())?;
+        pool::share(JsFuture::from(Promise::resolve(&promise)).await?);
+        Ok(())
+    }
+
+    async fn configure(&self, config: ExperimentConfig, choice: DeviceChoice, resume: bool) -> Result<(), JsValue> {
         self.run.borrow_mut().take();
         self.measurement.borrow_mut().take();
         // The page has checked its settings; nothing out of bounds gets this far, whoever sends it.
@@ -86,10 +134,22 @@ impl Engine {
         self.send(&Event::Device { device: chosen.report.clone() })?;
         let device = chosen.device.clone();
         *self.device.borrow_mut() = Some((choice, chosen));
-        let (policy, source, note) = self.policy(&config, &device).await?;
-        let warm_start = WarmStartReport { source, note, parameters: policy.num_params() };
-        *self.run.borrow_mut() = Some(Run::new(config, &policy));
-        self.send(&Event::Ready { warm_start })
+        self.share().await?;
+        let file = self.checkpoint.borrow_mut().take().filter(|_| resume);
+        let (mut run, source, note) = match file.map(|file| resumed(&config, &file, &device)) {
+            Some(Ok(run)) => (run, WarmStartSource::Checkpoint, String::new()),
+            other => {
+                let refused = other.and_then(Result::err).map(|error| error.to_string());
+                let (policy, source, note) = self.policy(&config, &device).await?;
+                (Run::new(config, &policy), source, refused.unwrap_or(note))
+            }
+        };
+        run.keep_checkpoints();
+        let warm_start = WarmStartReport { source, note, parameters: run.trainer().policy().num_params() };
+        let iteration = run.trainer().iteration();
+        self.save(&run).await?;
+        *self.run.borrow_mut() = Some(run);
+        self.send(&Event::Ready { warm_start, iteration })
     }
 
     /// The policy that the run starts from, where it came from, and why it is not the shipped one.
@@ -126,8 +186,8 @@ impl Engine {
     }
 
     async fn shipped(&self, config: &ExperimentConfig, device: &burn::tensor::Device) -> Result<Policy, String> {
-        let missing = || "there is no shipped checkpoint for this environment".to_string();
-        let promise = self.warm_start.call1(&JsValue::NULL, &config.environment.as_str().into()).map_err(|_| missing())?;
+        let missing = || "there is no shipped checkpoint for these settings".to_string();
+        let promise = self.warm_start.call1(&JsValue::NULL, &warm_start_name(config).into()).map_err(|_| missing())?;
         let file = JsFuture::from(Promise::resolve(&promise)).await.map_err(|error| describe(&error))?;
         let file: Uint8Array = file.dyn_into().map_err(|_| missing())?;
         shipped_policy(config, &file.to_vec(), device).map_err(|error| error.to_string())
@@ -197,12 +257,36 @@ impl Engine {
         self.send(&Event::Stopped { reason, iteration: done })
     }
 
+    async fn counterfactual(&self, changed: Changed, rolls: usize) -> Result<(), JsValue> {
+        // The run stands still meanwhile.
+        let Some(run) = self.run.borrow_mut().take() else { return Err(JsValue::from_str("nothing is configured")) };
+        let result = run.counterfactual(&changed, rolls.min(MOST_ROLLS)).await;
+        let iteration = run.last_iteration();
+        let reason = match result {
+            Ok(Some((original, other))) => {
+                let counterfactual = told(iteration.unwrap_or_default(), changed, original, other);
+                self.send(&Event::Counterfactual { counterfactual })?;
+                StopReason::Paused
+            }
+            Ok(None) => StopReason::Paused,
+            Err(error) => match stop_reason(&error) {
+                Some(reason) => reason,
+                None => return Err(words(error)),
+            },
+        };
+        self.rest(run, reason)
+    }
+
     /// One phase. `Err` inside is a stop, not a failure of the engine.
     async fn advance(&self, run: &mut Run, without_batch: bool) -> Result<Result<(), StopReason>, JsValue> {
         match run.advance().await {
             Ok(mut result) => {
                 if without_batch {
                     result.batch = None;
+                }
+                // A report is only told once what it tells of can be gone on from.
+                if result.report.is_some() {
+                    self.save(run).await?;
                 }
                 self.send(&Event::Phase {
                     iteration: result.iteration,
@@ -218,6 +302,16 @@ impl Engine {
                 None => Err(words(error)),
             },
         }
+    }
+
+    /// Hands out a checkpoint, which is at hand after an update, and waits until it is stored.
+    async fn save(&self, run: &Run) -> Result<(), JsValue> {
+        let checkpoint = run.trainer().checkpoint().await.map_err(words)?;
+        let bytes = checkpoint.to_bytes(Precision::Full).map_err(words)?;
+        let iteration = run.trainer().iteration() as f64;
+        let stored = self.save.call2(&JsValue::NULL, &iteration.into(), &Uint8Array::from(bytes.as_slice()).into())?;
+        JsFuture::from(Promise::resolve(&stored)).await?;
+        Ok(())
     }
 
     fn rest(&self, run: Run, reason: StopReason) -> Result<(), JsValue> {
@@ -237,6 +331,42 @@ const MOST_ROLLS: usize = 1024;
 
 /// Continuations of each state between two answers to the page.
 const ROLLS_AT_ONCE: usize = 4;
+
+/// The run of a checkpoint; of one that holds a policy only, a run that starts from it.
+fn resumed(config: &ExperimentConfig, file: &[u8], device: &burn::tensor::Device) -> Result<Run, ResumeError> {
+    let checkpoint = Checkpoint::from_bytes(file)?;
+    match Trainer::resume(config.clone(), &checkpoint, device) {
+        Err(ResumeError::NoTrainingState) => {
+            let policy = PolicyConfig::of(config).init(device).with_weights(&checkpoint.weights)?;
+            Ok(Run::new(config.clone(), &policy))
+        }
+        trainer => Ok(Run::on(trainer?)),
+    }
+}
+
+/// What became of a change, for the page.
+fn told(iteration: usize, changed: Changed, original: PlayedOn, other: PlayedOn) -> Counterfactual {
+    let error = |played: &PlayedOn| played.continuations.error_variance().map(f64::sqrt);
+    let rewards = |played: &PlayedOn| played.rewards.turns.first().cloned().unwrap_or_default();
+    let replacement: Option<Vec<Token>> = changed.replacement;
+    Counterfactual {
+        iteration,
+        trajectory: changed.trajectory,
+        turn: changed.turn,
+        replacement,
+        original_rewards: rewards(&original),
+        changed_rewards: rewards(&other),
+        original_reward: original.reward,
+        changed_reward: other.reward,
+        original_value: original.continuations.value(),
+        original_error: error(&original),
+        changed_value: other.continuations.value(),
+        changed_error: error(&other),
+        rolls: original.continuations.count,
+        original: original.trajectory,
+        changed: other.trajectory,
+    }
+}
 
 fn stop_reason(error: &TrainError) -> Option<StopReason> {
     error.non_finite().map(|quantity| StopReason::NonFinite { quantity })

@@ -1,17 +1,22 @@
 //! The border to the browser: the only module that knows `wasm-bindgen`.
 //!
 //! Two modules are built from this crate: without the feature `engine`, `page` answers the page's main thread; with it,
-//! `engine` trains in a worker.
+//! `engine` trains in a worker, with other workers' help.
 
 pub mod frozen;
+pub mod lines;
 pub mod protocol;
 
 #[cfg(all(target_arch = "wasm32", feature = "engine"))]
 mod adapter;
 #[cfg(all(target_arch = "wasm32", feature = "engine"))]
+mod bench;
+#[cfg(all(target_arch = "wasm32", feature = "engine"))]
 mod engine;
 #[cfg(all(target_arch = "wasm32", not(feature = "engine")))]
 mod page;
+#[cfg(all(target_arch = "wasm32", feature = "engine"))]
+mod pool;
 
 /// A value for JavaScript: plain objects, numbers and arrays; `None` becomes `null`.
 #[cfg(target_arch = "wasm32")]

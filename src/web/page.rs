@@ -3,10 +3,13 @@
 use wasm_bindgen::prelude::*;
 
 use super::frozen::FrozenBatch;
-use super::protocol::ReadConfig;
+use super::lines;
+use super::protocol::{Batch, ReadConfig, ReadLink};
 use super::{from_js, to_js};
-use crate::config::{self, ExperimentConfig, ReadOutcome};
-use crate::environment::REGISTRY;
+use crate::config::{self, Expectation, ExperimentConfig, Link, LinkOutcome, ReadOutcome};
+use crate::credit::TrueCredit;
+use crate::environment::{self, REGISTRY};
+use crate::lesson;
 use crate::metrics::{self, Report};
 use crate::vocabulary;
 
@@ -23,11 +26,11 @@ pub fn defaults(environment: &str) -> Result<JsValue, JsValue> {
     to_js(&ExperimentConfig::defaults(environment, REGISTRY))
 }
 
-/// Reads a link (a whole address or its fragment); gives a `ReadConfig`. Never fails on content.
+/// Reads a link (a whole address or its fragment); gives a `ReadLink`. Never fails on content.
 #[wasm_bindgen]
 pub fn read_link(text: &str) -> Result<JsValue, JsValue> {
-    let outcome = config::from_link(text, REGISTRY);
-    to_js(&ReadConfig { config: outcome.config, notes: outcome.notes })
+    let LinkOutcome { link: Link { config, other, seeds, expectation }, notes } = config::read_link(text, REGISTRY);
+    to_js(&ReadLink { config, other, seeds, expectation, notes })
 }
 
 /// Reads the JSON form; gives a `ReadConfig`. Never fails on content.
@@ -48,6 +51,30 @@ fn read(config: &JsValue) -> ReadOutcome {
 #[wasm_bindgen]
 pub fn to_link(config: JsValue) -> Result<String, JsValue> {
     Ok(config::to_link(&read(&config).config, REGISTRY))
+}
+
+/// The fragment of a link with more than an `ExperimentConfig`: a second one for comparison or `null`, how many seeds to train,
+/// and an `Expectation` or `null`. `null` where the two configurations differ in too much for one link.
+#[wasm_bindgen]
+pub fn write_link(config: JsValue, other: JsValue, seeds: u32, expectation: JsValue) -> Result<Option<String>, JsValue> {
+    let other = (!other.is_null() && !other.is_undefined()).then(|| read(&other).config);
+    let expectation: Option<Expectation> = from_js(expectation)?;
+    Ok(config::write_link(&Link { config: read(&config).config, other, seeds, expectation }, REGISTRY))
+}
+
+/// What a link can say that a run gave: the `Expectation` of the list of its `Report`s so far and the `DeviceKind` that it was
+/// computed on; `null` before the first report.
+#[wasm_bindgen]
+pub fn expectation_of(reports: JsValue, backend: JsValue) -> Result<JsValue, JsValue> {
+    let reports: Vec<Report> = from_js(reports)?;
+    to_js(&metrics::expectation_of(&reports, from_js(backend)?))
+}
+
+/// Whether a run, by the list of its `Report`s so far and its `DeviceKind`, gives what an `Expectation` says; a `Reproduction`.
+#[wasm_bindgen]
+pub fn compare_expectation(expectation: JsValue, reports: JsValue, backend: JsValue) -> Result<JsValue, JsValue> {
+    let reports: Vec<Report> = from_js(reports)?;
+    to_js(&metrics::compare_expectation(&from_js(expectation)?, &reports, from_js(backend)?))
 }
 
 /// The JSON form of an `ExperimentConfig`.
@@ -73,6 +100,12 @@ pub fn with_recipe(config: JsValue, name: &str) -> Result<JsValue, JsValue> {
 #[wasm_bindgen]
 pub fn recipe_of(config: JsValue) -> Result<Option<String>, JsValue> {
     Ok(config::recipe_of(&from_js::<ExperimentConfig>(config)?, REGISTRY).map(str::to_string))
+}
+
+/// The lessons, in the order of the course: a list of `LessonEntry`.
+#[wasm_bindgen]
+pub fn lessons() -> Result<JsValue, JsValue> {
+    to_js(&lesson::lesson_entries())
 }
 
 /// Checks an `ExperimentConfig`; gives a `ReadConfig` with everything in bounds.
@@ -126,12 +159,28 @@ pub fn recredit(config: JsValue, batch: JsValue) -> Result<JsValue, JsValue> {
     Frozen::new(batch)?.recredit(config)
 }
 
+/// Episodes as JSON lines: those of a `Batch`, credited with the method of an `ExperimentConfig`, and their `TrueCredit` or `null`.
+#[wasm_bindgen]
+pub fn episode_lines(batch: JsValue, config: JsValue, truth: JsValue) -> Result<String, JsValue> {
+    let (batch, truth): (Batch, Option<TrueCredit>) = (from_js(batch)?, from_js(truth)?);
+    let text = lines::episode_lines(&batch, read(&config).config.credit_method, truth.as_ref());
+    text.map_err(|error| JsValue::from_str(&error.to_string()))
+}
+
 /// Early warnings of a run with some settings: a list of `Warning`. `reports` are those of all its steps so far, in order; an
 /// empty list gives what the settings alone decide.
 #[wasm_bindgen]
 pub fn warnings(reports: JsValue, config: JsValue) -> Result<JsValue, JsValue> {
     let reports: Vec<Report> = from_js(reports)?;
     to_js(&metrics::warnings(&reports, &read(&config).config))
+}
+
+/// The tokens that may follow the beginning of an action under the grammar of the environment that an `ExperimentConfig` names, in
+/// the order of their ids; none after its `<eot>` and after a token that is not legal.
+#[wasm_bindgen]
+pub fn legal_tokens(config: JsValue, beginning: &[u8]) -> Vec<u8> {
+    let legal = environment::create(&read(&config).config).grammar().following(beginning);
+    (0..vocabulary::SIZE as u8).filter(|&token| legal.contains(token)).collect()
 }
 
 /// What each token is called.

@@ -3,12 +3,13 @@
 //! The TypeScript types of the page (`www/src/protocol.ts`) are generated from these types; a test checks that the file is
 //! current, `UPDATE_TYPES=1 cargo test` rewrites it.
 
-use crate::config::{CreditMethod, ExperimentConfig, Note};
+use crate::config::{CreditMethod, Expectation, ExperimentConfig, Note};
 use crate::credit::{CreditMap, TrueCredit};
 use crate::device::{DeviceChoice, DeviceReport};
 use crate::metrics::{CreditAccuracy, Report};
-use crate::reward::RewardTable;
+use crate::reward::{RewardTable, WeightedTerm};
 use crate::rollout::{GroupInfo, Trajectory};
+use crate::vocabulary::Token;
 
 /// From the page to the worker.
 // Messages are made and taken apart once each: their size on the stack does not matter.
@@ -19,7 +20,8 @@ use crate::rollout::{GroupInfo, Trajectory};
 pub enum Command {
     /// Sets up a run: picks the device, makes the policy, does or loads the warm start. Whatever ran before is dropped.
     /// Answered by `device`, perhaps `progress`, then `ready`.
-    Configure { config: ExperimentConfig, device: DeviceChoice },
+    /// With `resume` the run goes on from the checkpoint that the worker was handed before, if that fits; `ready` says from where.
+    Configure { config: ExperimentConfig, device: DeviceChoice, resume: bool },
     /// Goes on until the run's stated end, `pause`, or a failure.
     Train,
     /// Stops after the phase in progress.
@@ -30,6 +32,9 @@ pub enum Command {
     /// `rolls` continuations; what was measured of the same episodes before counts. Answered by `true_credit` after every few
     /// continuations, then `stopped`. `pause` ends it early.
     MeasureCredit { rolls: usize },
+    /// Changes one turn of the episodes that were credited last and plays on with the same randomness: `replacement` takes the place
+    /// of the action of `turn` of `trajectory`, or without one the turn is left out. Answered by `counterfactual`, then `stopped`.
+    Counterfactual { trajectory: usize, turn: usize, replacement: Option<Vec<Token>>, rolls: usize },
 }
 
 /// From the worker to the page.
@@ -47,13 +52,15 @@ pub enum Event {
     /// One update of a live warm start.
     Imitation { step: usize, loss: f64 },
     /// Ready to train or step. `warm_start` says where the policy came from.
-    Ready { warm_start: WarmStartReport },
+    Ready { warm_start: WarmStartReport, iteration: usize },
     /// A phase was done; `next` is the one that comes after it. `batch` is present after `sample` (with neither rewards nor
     /// credit), `score` (rewards) and `credit`; while training without stepping only the one after `credit` is sent.
     /// `report` is present after `update`.
     Phase { iteration: usize, done: Phase, next: Phase, batch: Option<Batch>, report: Option<Report> },
     /// True credit of the episodes of `iteration`, as far as it has been measured; and how close every method came.
     TrueCredit { wanted: usize, measured: MeasuredCredit },
+    /// How the episode goes with the change.
+    Counterfactual { counterfactual: Counterfactual },
     /// The run stands still.
     Stopped { reason: StopReason, iteration: usize },
     /// Something broke; the worker cannot go on and should be replaced.
@@ -88,7 +95,7 @@ pub enum Stage {
 pub struct WarmStartReport {
     /// `shipped`, `live` or `none`.
     pub source: WarmStartSource,
-    /// Why not the shipped one, when it was asked for and does not fit.
+    /// Why not the shipped one or the checkpoint, when it was asked for and does not fit.
     pub note: String,
     /// Parameters of the policy.
     pub parameters: usize,
@@ -101,6 +108,8 @@ pub enum WarmStartSource {
     Shipped,
     Live,
     None,
+    /// The checkpoint of a run that goes on.
+    Checkpoint,
 }
 
 /// Why a run stands still.
@@ -135,6 +144,35 @@ pub struct Batch {
     pub valued_by: Option<CreditMethod>,
 }
 
+/// One turn of a frozen episode changed, and what became of it.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct Counterfactual {
+    /// The step whose episodes were changed.
+    pub iteration: usize,
+    /// Index of the trajectory in the batch of that step.
+    pub trajectory: usize,
+    /// The turn, from 0.
+    pub turn: usize,
+    /// The action in its place; nothing where the turn was left out.
+    pub replacement: Option<Vec<Token>>,
+    pub original: Trajectory,
+    pub changed: Trajectory,
+    /// `[turn]`.
+    pub original_rewards: Vec<Vec<WeightedTerm>>,
+    pub changed_rewards: Vec<Vec<WeightedTerm>>,
+    /// Discounted return of the whole episode.
+    pub original_reward: f64,
+    pub changed_reward: f64,
+    /// Mean discounted return over `rolls` continuations after the turn as it was and after the change, and its standard error;
+    /// nothing without continuations (for the error: with fewer than two).
+    pub original_value: Option<f64>,
+    pub original_error: Option<f64>,
+    pub changed_value: Option<f64>,
+    pub changed_error: Option<f64>,
+    pub rolls: usize,
+}
+
 /// Rewards and credit of frozen episodes under some settings.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
@@ -159,6 +197,21 @@ pub struct MethodCredit {
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
 pub struct ReadConfig {
     pub config: ExperimentConfig,
+    pub notes: Vec<Note>,
+}
+
+/// Everything that a link says, with what was clamped or refused on the way.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
+pub struct ReadLink {
+    pub config: ExperimentConfig,
+    /// A second configuration for comparison, with the same seed.
+    pub other: Option<ExperimentConfig>,
+    /// How many seeds to train, one after another from that of the configuration.
+    pub seeds: u32,
+    /// What the run of the first configuration should reproduce.
+    pub expectation: Option<Expectation>,
+    /// One for each bad field; those of the second configuration are named `b.gamma`.
     pub notes: Vec<Note>,
 }
 
@@ -194,7 +247,8 @@ mod types {
 
     use super::*;
     use crate::config::{Description, Difference};
-    use crate::metrics::{Provenance, Warning};
+    use crate::lesson::LessonEntry;
+    use crate::metrics::{Provenance, Reproduction, Warning};
 
     const HEADER: &str =
         "// Generated from src/web/protocol.rs by `UPDATE_TYPES=1 cargo test --no-default-features --lib types`; do not edit.\n";
@@ -236,12 +290,15 @@ mod types {
         declarations.visit::<Event>();
         declarations.visit::<RecordedRun>();
         declarations.visit::<ReadConfig>();
+        declarations.visit::<ReadLink>();
+        declarations.visit::<Reproduction>();
         declarations.visit::<Recredit>();
         declarations.visit::<MethodCredit>();
         declarations.visit::<Provenance>();
         declarations.visit::<Description>();
         declarations.visit::<Difference>();
         declarations.visit::<Warning>();
+        declarations.visit::<LessonEntry>();
         HEADER.to_string() + &declarations.found.into_values().collect::<String>()
     }
 

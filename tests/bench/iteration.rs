@@ -1,10 +1,14 @@
 //! `cargo bench`: seconds per training step of the default search task on the native CPU, and memory over many steps.
 //!
 //! Prints one table: median, quartiles and share of sampling over `STEPS` steps after `WARM_UP`, without and with held-out
-//! questions; then the resident memory every 50 steps over `MEMORY_STEPS` steps. `TURNWISE_BENCH_STEPS` shortens it.
+//! questions; then the resident memory every 50 steps over `MEMORY_STEPS` steps. `TURNWISE_BENCH_STEPS` shortens the
+//! table, and with it leaves out memory; `TURNWISE_BENCH_MEMORY_STEPS` says over how many steps memory is watched.
+
+mod measure;
 
 use std::time::Instant;
 
+use measure::{quartiles, resident_mebibytes};
 use turnwise::config::ExperimentConfig;
 use turnwise::device::{Chosen, DeviceChoice, choose, native_adapter};
 use turnwise::environment::REGISTRY;
@@ -15,7 +19,8 @@ const STEPS: usize = 30;
 const MEMORY_STEPS: usize = 300;
 
 fn main() {
-    let steps = std::env::var("TURNWISE_BENCH_STEPS").ok().and_then(|steps| steps.parse().ok()).unwrap_or(STEPS);
+    let number = |name: &str| std::env::var(name).ok().and_then(|steps| steps.parse::<usize>().ok());
+    let (steps, watched) = (number("TURNWISE_BENCH_STEPS").unwrap_or(STEPS), number("TURNWISE_BENCH_MEMORY_STEPS"));
     let chosen = pollster::block_on(choose(DeviceChoice::Cpu, native_adapter));
     println!("native CPU, {} threads visible", std::thread::available_parallelism().map_or(1, usize::from));
     println!("| environment | held-out questions | micro-batches | s/step median | quartiles | sampling s | tokens/step |");
@@ -27,8 +32,8 @@ fn main() {
             step_times(config, &chosen, steps);
         }
     }
-    if steps >= STEPS {
-        memory(&chosen);
+    if steps >= STEPS || watched.is_some() {
+        memory(&chosen, watched.unwrap_or(MEMORY_STEPS));
     }
 }
 
@@ -56,36 +61,23 @@ fn step_times(config: ExperimentConfig, chosen: &Chosen, steps: usize) {
             tokens += report.tokens;
         }
     }
-    let quantile = |values: &mut Vec<f64>, q: f64| {
-        values.sort_by(f64::total_cmp);
-        values[((values.len() - 1) as f64 * q).round() as usize]
-    };
+    let [low, middle, high] = quartiles(&seconds);
     println!(
-        "| {environment} | {held_out} | {micro_batches} | {:.3} | {:.3}-{:.3} | {:.3} | {} |",
-        quantile(&mut seconds, 0.5),
-        quantile(&mut seconds, 0.25),
-        quantile(&mut seconds, 0.75),
-        quantile(&mut sampling, 0.5),
+        "| {environment} | {held_out} | {micro_batches} | {middle:.3} | {low:.3}-{high:.3} | {:.3} | {} |",
+        quartiles(&sampling)[1],
         tokens / steps
     );
 }
 
-fn memory(chosen: &Chosen) {
+fn memory(chosen: &Chosen, steps: usize) {
     let mut config = ExperimentConfig::defaults("search", REGISTRY);
-    config.iterations = MEMORY_STEPS;
+    config.iterations = steps;
     let mut trainer = trainer(config, chosen);
     println!("\n| step | resident memory, MiB |\n| --- | --- |");
-    for step in 1..=MEMORY_STEPS {
+    for step in 1..=steps {
         pollster::block_on(trainer.train_step()).unwrap_or_else(|error| panic!("{error}"));
         if step % 50 == 0 || step == 5 {
             println!("| {step} | {:.0} |", resident_mebibytes());
         }
     }
-}
-
-/// Resident memory of this process; 0 where the system does not tell in this way.
-fn resident_mebibytes() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).and_then(|rest| rest.split_whitespace().next());
-    kilobytes.and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { assertClean, context, launch, open, PHONE, until } from './support.js';
+import { assertClean, context, drawn, launch, open, PHONE, until } from './support.js';
 
 const TINY = '#v=1&env=search&seed=0&groups=2&num_generations=3&held_out=0&iterations=4&turn_limit=2';
 const RECORDED = JSON.parse(readFileSync(new URL('../../www/public/recorded/search.json', import.meta.url), 'utf8'));
@@ -120,6 +120,7 @@ test('the weight is explained by the parts it is made of, for an episode-wise, a
   for (const method of ['grpo', 'tree', 'gigpo', 'reinforce_pp']) {
     await page.getByLabel('Credit method', { exact: true }).selectOption(method);
     await until(async () => (await page.getByTestId('again').count()) === (method === 'grpo' ? 0 : 1), 10, method);
+    await drawn(page);
     const parts = await why.locator('.parts p .number').allInnerTexts();
     assert.ok(parts.length > 0, method);
     let sum = parts.reduce((total, part) => total + numbers(part).at(-1), 0);

@@ -61,7 +61,7 @@ test('gamma by keyboard credits the frozen episodes again, and the link follows'
   assertClean(session);
 });
 
-test('a bad link still loads: every bad field is named, what is good is kept', async () => {
+test('case 1: a bad link still loads: every bad field is named, what is good is kept', async () => {
   const session = await open(await context(browser), '#v=1&env=search&seed=7&gamma=9&lr=NaN&nonsense=1&groups=1e309');
   const { page } = session;
   const notes = page.getByTestId('notes');
@@ -74,7 +74,7 @@ test('a bad link still loads: every bad field is named, what is good is kept', a
   assertClean(session);
 });
 
-test('a second link in the same tab swaps the experiment; back and forward follow', async () => {
+test('case 17: a second link in the same tab swaps the experiment; back and forward follow', async () => {
   const session = await open(await context(browser), '#v=1&env=search&seed=5');
   const { page } = session;
   await page.getByText('seed 5').waitFor();
@@ -89,7 +89,7 @@ test('a second link in the same tab swaps the experiment; back and forward follo
   assertClean(session);
 });
 
-test('hostile text is text', async () => {
+test('case 28: hostile text is text', async () => {
   const title = encodeURIComponent('<img src=x onerror="window.hacked=1">"><script>window.hacked=1</script>');
   const session = await open(await context(browser), `#v=1&env=search&seed=1&title=${title}`);
   const { page } = session;
@@ -98,7 +98,7 @@ test('hostile text is text', async () => {
   assertClean(session);
 });
 
-test('a refused clipboard is said, and the link can be copied by hand', async () => {
+test('case 26: a refused clipboard is said, and the link can be copied by hand', async () => {
   const within = await context(browser, { clipboard: false });
   const session = await open(within);
   const { page } = session;
@@ -109,5 +109,32 @@ test('a refused clipboard is said, and the link can be copied by hand', async ()
   const field = page.getByRole('textbox', { name: 'Link to this experiment' });
   await field.waitFor();
   assert.ok((await field.inputValue()).startsWith(`${address}#v=1`));
+  assertClean(session);
+});
+
+test('page.md case 38: every control says what it is for, a run has an end in sight, and a new seed is called one', async () => {
+  const session = await open(await context(browser));
+  const { page } = session;
+  await page.getByText('More settings').click();
+  const silent = await page.locator('#controls').evaluate(rail => {
+    const said = element => {
+      const by = (element.getAttribute('aria-describedby') ?? '').split(' ').map(id => document.getElementById(id)?.textContent ?? '').join('');
+      return element.title || by.trim() || element.closest('[title]')?.getAttribute('title') || element.labels?.[0]?.title;
+    };
+    return Array.from(rail.querySelectorAll('button, input, select'), element => [element, said(element)]).filter(([element, text]) => !text && element.checkVisibility()).map(([element]) => element.outerHTML.slice(0, 120));
+  });
+  assert.deepEqual(silent, []);
+  assert.match((await page.getByTestId('iteration').textContent()) ?? '', /\d+ \/ 60/);
+  await page.getByRole('button', { name: 'New seed', exact: true }).waitFor();
+  assertClean(session);
+});
+
+test('a first visit fetches no script or style but those that the page names and the worker', async () => {
+  const session = await open(await context(browser));
+  await session.page.getByTestId('group').waitFor();
+  const html = await (await fetch(address)).text();
+  const code = session.requests.map(url => new URL(url).pathname.split('/').at(-1)).filter(name => /\.(js|css)$/.test(name));
+  assert.ok(code.length >= 2);
+  assert.deepEqual(code.filter(name => !name.startsWith('worker') && !html.includes(name)), []);
   assertClean(session);
 });

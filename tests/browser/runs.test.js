@@ -17,7 +17,8 @@ after(() => browser.close());
 /** Trains until some steps are done, then pauses. */
 async function trainAndPause(page, steps = 2) {
   await page.getByRole('button', { name: 'Train', exact: true }).click();
-  await until(async () => (await page.getByText('Training', { exact: true }).count()) > 0 && (await iterations(page)) >= steps, 120, 'steps');
+  await page.getByRole('button', { name: 'Pause', exact: true }).waitFor({ timeout: 120_000 });
+  await until(async () => (await iterations(page)) >= steps, 120, 'steps');
   await page.getByRole('button', { name: 'Pause', exact: true }).click();
   await page.getByRole('button', { name: 'Go on', exact: true }).waitFor({ timeout: 60_000 });
 }
@@ -34,7 +35,7 @@ async function asksOnLeaving(page) {
   return asked;
 }
 
-test('a paused run says what would drop it, and leaving asks', { timeout: 240_000 }, async () => {
+test('a paused run says what would drop it, and leaving does not ask: it is kept', { timeout: 240_000 }, async () => {
   const session = await open(await context(browser), SMALL);
   const { page } = session;
   await trainAndPause(page);
@@ -59,6 +60,13 @@ test('a paused run says what would drop it, and leaving asks', { timeout: 240_00
   assert.equal(what.match(/\(run: /g)?.length, 2, what);
 
   assertClean(session);
+  assert.equal(await asksOnLeaving(page), false);
+});
+
+test('leaving asks while something is trained', { timeout: 240_000 }, async () => {
+  const { page } = await open(await context(browser), SMALL);
+  await page.getByRole('button', { name: 'Train', exact: true }).click();
+  await page.getByRole('button', { name: 'Pause', exact: true }).waitFor({ timeout: 120_000 });
   assert.equal(await asksOnLeaving(page), true);
 });
 
@@ -193,6 +201,8 @@ test('what goes wrong in a run is said under its curves, in both languages; a he
 
 /** Every episode of the first batch gets five turns like its first one. */
 function fiveTurns(file) {
+  // What was measured belongs to the turns that were there.
+  file.measured = [];
   const batch = file.batches[0];
   batch.trajectories.forEach((trajectory, index) => {
     const { start, action_end, end, facts } = trajectory.turns[0];
@@ -221,7 +231,7 @@ test('five turns fit the panel at 1280 pixels, and shorter ones get their size b
   const tokens = await page.locator('.episode:visible .turn').evaluateAll(turns => turns.filter(turn => turn.scrollWidth > turn.clientWidth + 1).length);
   assert.equal(tokens, 0, 'no turn is wider than its column');
   await head.focus();
-  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('End');
   await until(async () => !(await small()), 5, 'tokens of the usual size');
   assertClean(session);
 });

@@ -62,9 +62,12 @@ export async function heldOut(page) {
   return found ? Number(found[1]) : null;
 }
 
-/** Iterations done, as the counter says. */
+/** Iterations done of a run that was begun here, as the counter says; 0 while the recorded run is on show. */
 export async function iterations(page) {
-  return Number((await page.getByTestId('iteration').textContent())?.split('/')[0]);
+  return page.evaluate(() => {
+    const counter = document.querySelector('[data-testid="iteration"]');
+    return counter?.dataset.run === 'live' ? Number(counter.textContent.split('/')[0]) : 0;
+  });
 }
 
 /** Waits until `ready()` is true, asking every 200 ms. */
@@ -83,4 +86,16 @@ export async function episodes(page) {
   const rows = await page.locator('table:has-text("written by") tbody tr').allInnerTexts();
   await page.getByRole('button', { name: 'Rows', exact: true }).click();
   return rows.map(row => row.split('\t').slice(0, 5).join(' '));
+}
+
+/** Waits for as many frames as the page may need for a change: it draws in pieces, one a frame. */
+export function drawn(page, frames = 30) {
+  return page.evaluate(
+    left =>
+      new Promise(done => {
+        const frame = () => (--left > 0 ? requestAnimationFrame(frame) : done());
+        requestAnimationFrame(frame);
+      }),
+    frames,
+  );
 }

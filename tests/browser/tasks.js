@@ -23,10 +23,11 @@ export async function recordTasks(browser, page) {
       // One within another is the same task.
       if (ts < end) continue;
       end = ts + dur;
-      assert.notEqual(tdur, undefined, 'the trace has the time on the processor');
-      tasks.push({ cpu: tdur / 1000, wall: dur / 1000 });
+      // The browser leaves the processor's time out of a task now and then; it is the clock's at most.
+      tasks.push({ cpu: (tdur ?? dur) / 1000, wall: dur / 1000 });
     }
     assert.ok(tasks.length > 0, 'the trace has tasks');
+    assert.ok(all.some(({ tdur }) => tdur !== undefined), 'the trace has the time on the processor');
     return tasks;
   };
 }

@@ -43,6 +43,50 @@ test('a software adapter counts as none unless chosen', { timeout: 120_000 }, as
   assertClean(session);
 });
 
+test('page.md cases 33 and 35: one awaited read a turn and one an update, and the page draws on while shaders compile', { timeout: 600_000 }, async t => {
+  const within = await context(browser);
+  const count = `{ let maps = 0; const prototype = globalThis.GPUBuffer?.prototype; const map = prototype?.mapAsync;
+  if (map) prototype.mapAsync = function (...args) { maps += 1; return map.apply(this, args); };
+  new BroadcastChannel('maps').onmessage = ({ data }) => { if (data === 'ask') new BroadcastChannel('maps-told').postMessage(maps); }; }`;
+  await within.route(/\/assets\/worker.*\.js$/, async route => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: `${count};\n${await response.text()}` });
+  });
+  const session = await open(within, TINY);
+  const { page } = session;
+  const maps = () => page.evaluate(() => new Promise(resolve => {
+    new BroadcastChannel('maps-told').onmessage = ({ data }) => resolve(data);
+    new BroadcastChannel('maps').postMessage('ask');
+  }));
+  await page.evaluate(() => {
+    let last = performance.now();
+    window.gap = 0;
+    const frame = now => {
+      window.gap = Math.max(window.gap, now - last);
+      last = now;
+      requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+  });
+  await page.getByText('More settings').click();
+  await page.getByLabel('Device', { exact: true }).selectOption('gpu');
+  const step = page.getByRole('button', { name: 'Step', exact: true });
+  const phase = async name => {
+    await step.click();
+    await page.locator('[aria-current="step"]', { hasText: name }).waitFor({ timeout: 300_000 });
+    await step.and(page.locator(':enabled')).waitFor();
+    return maps();
+  };
+  const sampled = await phase('sample');
+  for (const name of ['score', 'credit']) assert.equal(await phase(name), sampled, `nothing is read to ${name}`);
+  const updated = await phase('update');
+  const again = await phase('sample');
+  t.diagnostic(`reads: ${updated - sampled} an update, ${again - updated} a rollout of at most 2 turns; longest gap between frames ${(await page.evaluate(() => window.gap)).toFixed(0)} ms`);
+  assert.equal(updated - sampled, 1, 'one read an update, the checkpoint included');
+  assert.ok(again - updated <= 2, `${again - updated} reads in a rollout of at most two turns`);
+  assertClean(session);
+});
+
 /** Runs in the page: a worker of its own, configured and trained to the end. */
 function drive({ worker: url, config, device }) {
   const started = performance.now();
@@ -51,7 +95,7 @@ function drive({ worker: url, config, device }) {
   return new Promise((resolve, reject) => {
     worker.onerror = event => reject(new Error(event.message));
     worker.onmessage = ({ data }) => {
-      if (data.type === 'loaded') worker.postMessage({ type: 'configure', config, device });
+      if (data.type === 'loaded') worker.postMessage({ type: 'configure', config, device, resume: false });
       if (data.type === 'device') seen.device = data.device;
       if (data.type === 'ready') worker.postMessage({ type: 'train' });
       if (data.type === 'phase' && data.batch) seen.tokens.push(data.batch.trajectories.map(trajectory => [...trajectory.tokens]));

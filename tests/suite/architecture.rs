@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 /// The pipeline: a module imports only from modules to its left.
-const PIPELINE: [&str; 9] = ["config", "environment", "policy", "rollout", "reward", "credit", "objective", "learner", "metrics"];
+const PIPELINE: [&str; 11] =
+    ["config", "environment", "lesson", "policy", "kernel", "rollout", "reward", "credit", "objective", "learner", "metrics"];
 
 /// Shared basics: every module may import them, they import only each other.
 const BASICS: [&str; 5] = ["seed", "vocabulary", "device", "parallel", "readback"];
@@ -12,7 +13,7 @@ const BASICS: [&str; 5] = ["seed", "vocabulary", "device", "parallel", "readback
 const FREE: [&str; 3] = ["trainer", "web", "bin"];
 
 /// Modules that build without the tensor library.
-const PLAIN: [&str; 7] = ["config", "environment", "reward", "credit", "metrics", "seed", "vocabulary"];
+const PLAIN: [&str; 8] = ["config", "environment", "lesson", "reward", "credit", "metrics", "seed", "vocabulary"];
 
 /// A source file: the module it belongs to, its path below `src`, its code without comments.
 struct Source {

@@ -19,7 +19,7 @@ fn small() -> Checkpoint {
         bias: false,
     };
     let weights = Weights::initial(&policy, RootSeed(3));
-    Checkpoint { policy, experiment: "v=1&seed=3".to_string(), weights }
+    Checkpoint { policy, experiment: "v=1&seed=3".to_string(), weights, training: None }
 }
 
 #[test]
@@ -39,7 +39,8 @@ fn a_checkpoint_comes_back() {
 fn half_precision_is_half_the_size_and_close() {
     let config = tiny();
     let whole = weights(&fresh(&config));
-    let checkpoint = Checkpoint { policy: PolicyConfig::of(&config), experiment: String::new(), weights: whole.clone() };
+    let checkpoint =
+        Checkpoint { policy: PolicyConfig::of(&config), experiment: String::new(), weights: whole.clone(), training: None };
     let (full, half) = (checkpoint.to_bytes(Precision::Full).unwrap(), checkpoint.to_bytes(Precision::Half).unwrap());
     assert!(half.len() * 10 < full.len() * 6, "{} {}", half.len(), full.len());
     let policy = shipped_policy(&config, &half, &cpu()).unwrap();
@@ -51,8 +52,12 @@ fn half_precision_is_half_the_size_and_close() {
 #[test]
 fn a_checkpoint_of_another_shape_names_the_field() {
     let config = tiny();
-    let checkpoint =
-        Checkpoint { policy: PolicyConfig::of(&config), experiment: String::new(), weights: weights(&fresh(&config)) };
+    let checkpoint = Checkpoint {
+        policy: PolicyConfig::of(&config),
+        experiment: String::new(),
+        weights: weights(&fresh(&config)),
+        training: None,
+    };
     let file = checkpoint.to_bytes(Precision::Full).unwrap();
     let wider = turnwise::config::ExperimentConfig { d_model: 64, ..config };
     let error = shipped_policy(&wider, &file, &cpu()).expect_err("the shape differs");

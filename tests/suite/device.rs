@@ -3,12 +3,11 @@
 use burn::tensor::Device;
 use pollster::block_on;
 use turnwise::config::ExperimentConfig;
-use turnwise::device::{DeviceChoice, DeviceKind, choose, native_adapter};
 use turnwise::metrics::Report;
 use turnwise::rollout::Trajectory;
 use turnwise::trainer::{Trainer, initial_policy};
 
-use crate::support::{cpu, paid, tiny};
+use crate::support::{cpu, gpu, paid, tiny};
 
 /// The configuration that is compared across devices, here and in the browser.
 fn config() -> ExperimentConfig {
@@ -54,18 +53,7 @@ fn the_cpu_gives_the_same_run_twice() {
 
 #[test]
 fn the_gpu_gives_the_run_of_the_cpu() {
-    let chosen = block_on(choose(DeviceChoice::Gpu, native_adapter));
-    if chosen.report.kind != DeviceKind::Webgpu {
-        // Written past the capture of test output: a missing device is not a silent pass.
-        use std::io::Write;
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED the_gpu_gives_the_run_of_the_cpu: no adapter ({:?} {})",
-            chosen.report.reason,
-            chosen.report.detail
-        );
-        return;
+    if let Some(device) = gpu("the_gpu_gives_the_run_of_the_cpu") {
+        same_as_the_cpu(&device);
     }
-    println!("adapter: {}", chosen.report.name);
-    same_as_the_cpu(&chosen.device);
 }

@@ -3,7 +3,7 @@
 
 use pollster::block_on;
 use turnwise::config::{CreditMethod, ExperimentConfig, RewardMode};
-use turnwise::environment::REGISTRY;
+use turnwise::environment::{REGISTRY, warm_start_name};
 use turnwise::metrics::Report;
 use turnwise::trainer::{Trainer, shipped_policy};
 
@@ -13,8 +13,8 @@ use crate::support::cpu;
 const GOAL: f64 = 0.9;
 
 /// A run from the warm start that ships with the page.
-fn warm(config: &ExperimentConfig) -> Trainer {
-    let file = crate::root().join(format!("www/public/warm-start/{}.safetensors", config.environment));
+pub fn warm(config: &ExperimentConfig) -> Trainer {
+    let file = crate::root().join(format!("www/public/warm-start/{}.safetensors", warm_start_name(config)));
     let policy = shipped_policy(config, &std::fs::read(file).unwrap(), &cpu()).unwrap();
     Trainer::new(config.clone(), &policy)
 }

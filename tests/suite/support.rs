@@ -1,12 +1,17 @@
 //! What several modules of the suite need.
 
+use std::cell::Cell;
+use std::sync::{Arc, OnceLock};
+
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use cubecl::logging::{LaunchObservation, LaunchObserver};
 use pollster::block_on;
 use turnwise::config::{ExperimentConfig, RewardMode, WarmStart};
+use turnwise::device::{Chosen, DeviceChoice, DeviceKind, choose, native_adapter};
 use turnwise::environment::{Facts, REGISTRY};
 use turnwise::learner::{Learner, TrainingExample, UpdateSettings};
 use turnwise::policy::{Policy, Weights};
-use turnwise::readback::read;
+use turnwise::readback::{read, reads};
 use turnwise::rollout::{End, Trajectory, Turn};
 use turnwise::trainer::{Rollout, Trainer, initial_policy};
 use turnwise::vocabulary::Token;
@@ -14,6 +19,45 @@ use turnwise::vocabulary::Token;
 /// The CPU.
 pub fn cpu() -> Device {
     Device::flex()
+}
+
+/// The graphics device, or a visible skip of a test.
+pub fn gpu(test: &str) -> Option<Device> {
+    // A device is opened once: opening it again is an error.
+    static CHOSEN: OnceLock<Chosen> = OnceLock::new();
+    let chosen = CHOSEN.get_or_init(|| block_on(choose(DeviceChoice::Gpu, native_adapter)));
+    if chosen.report.kind != DeviceKind::Webgpu {
+        // Written past the capture of test output: a missing device is not a silent pass.
+        use std::io::Write;
+        let (reason, detail) = (chosen.report.reason, &chosen.report.detail);
+        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: no adapter ({reason:?} {detail})");
+        return None;
+    }
+    println!("adapter: {}", chosen.report.name);
+    Some(chosen.device.clone())
+}
+
+thread_local! {
+    static LAUNCHES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts the kernels that each thread launches.
+struct Launches;
+
+impl LaunchObserver for Launches {
+    fn launched(&self, _kernel: &'static str) {
+        LAUNCHES.set(LAUNCHES.get() + 1);
+    }
+}
+
+/// Dispatches and reads of what `run` does on this thread. The observer stays for the life of the process, since there is one place
+/// for one and tests run side by side.
+pub fn cost(run: impl FnOnce()) -> (usize, usize) {
+    static WATCHING: OnceLock<LaunchObservation> = OnceLock::new();
+    WATCHING.get_or_init(|| LaunchObservation::new(Arc::new(Launches)));
+    let before = (LAUNCHES.get(), reads());
+    run();
+    (LAUNCHES.get() - before.0, reads() - before.1)
 }
 
 /// A rectangle of numbers, `[B, T]`.

@@ -167,7 +167,8 @@ export function columnWidths(shown: Shown, tokenWidths: number[]): number[] {
   const widths: number[] = [];
   for (const [index, trajectory] of shown.batch.trajectories.entries()) {
     for (const [k, turn] of trajectory.turns.entries()) {
-      let width = 8;
+      // The sign of the turn's kind, and what is between.
+      let width = 18;
       for (let position = turn.start; position < turn.end; position++)
         width += tokenWidths[trajectory.tokens[position] ?? 0] ?? 19;
       const paid = shown.rewards?.turns[index]?.[k] ?? [];

@@ -57,6 +57,17 @@ export function duration(seconds: number, language: Language): string {
   return minutes ? `${minutes} min ${rest} s` : `${rest} s`;
 }
 
+/** How long ago something was, in the largest unit that fits: `3 minutes ago`. */
+export function ago(time: number, language: Language, now = Date.now()): string {
+  const seconds = Math.max(0, (now - time) / 1000);
+  const [size, unit] =
+    seconds < 3600 ? ([60, 'minute'] as const) : seconds < 86_400 ? ([3600, 'hour'] as const) : ([86_400, 'day'] as const);
+  return new Intl.RelativeTimeFormat(language === 'zh' ? 'zh-CN' : 'en', { numeric: 'auto' }).format(
+    -Math.floor(seconds / size),
+    unit,
+  );
+}
+
 /** Tokens per second, `32.9 k tokens/s`. */
 export function speed(perSecond: number, language: Language): string {
   if (language === 'zh') {

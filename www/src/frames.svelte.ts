@@ -40,6 +40,25 @@ export function inTurn<T>(read: () => T): { readonly current: T } {
   };
 }
 
+/** The same for a value that is there as long as the page is. */
+export function alwaysInTurn<T>(read: () => T): { readonly current: T } {
+  const drawn: { current: T }[] = [];
+  $effect.root(() => {
+    drawn.push(inTurn(read));
+  });
+  return drawn[0] ?? { current: read() };
+}
+
+/** A value that comes at once and goes when its turn comes, so that not everything that shows it is taken away in one frame. */
+export function lingering<T>(read: () => T | null): { readonly current: T | null } {
+  const last = inTurn(read);
+  return {
+    get current() {
+      return read() ?? last.current;
+    },
+  };
+}
+
 function ask(): void {
   if (asked) return;
   asked = true;

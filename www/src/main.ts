@@ -3,13 +3,20 @@
 import { mount } from 'svelte';
 import App from './App.svelte';
 import './app.css';
+import { unknownView } from './state/embed';
 import { experiment } from './state/experiment.svelte';
+import { kept } from './state/kept.svelte';
+import { notices } from './state/notices.svelte';
+import { series } from './state/series.svelte';
 import { trainer } from './state/trainer.svelte';
 import { view } from './state/view.svelte';
 
-experiment.onLinkOpened = () => trainer.halt();
+experiment.onLinkOpened = () => series.halt();
+trainer.onStopped = (run, paused) => series.stopped(run, paused);
 trainer.shownIteration = () => view.batch?.iteration ?? null;
-trainer.drawing = () => view.drawing;
+trainer.pace.drawing = () => view.drawing;
+
+if (unknownView !== null) notices.show({ id: 'embed', text: words => words.embed.unknown(unknownView ?? '') });
 
 const target = document.getElementById('app');
 if (target) {
@@ -17,10 +24,11 @@ if (target) {
   mount(App, { target });
 }
 
-/** Leaving asks back only while a run would be lost. */
+/** Leaving asks back only while something is trained or would be lost. */
 addEventListener('beforeunload', event => {
-  if (trainer.unfinished) event.preventDefault();
+  if (trainer.asksOnLeaving) event.preventDefault();
 });
 
 void experiment.load();
+void kept.load();
 void trainer.loadRecorded();

@@ -3,13 +3,19 @@
 import type {
   Batch,
   Description,
+  DeviceKind,
   Difference,
+  Expectation,
   ExperimentConfig,
+  LessonEntry,
   MethodCredit,
   Provenance,
   ReadConfig,
+  ReadLink,
   Recredit,
   Report,
+  Reproduction,
+  TrueCredit,
   Warning,
 } from './protocol';
 import init, * as wasm from './wasm/page/turnwise_page.js';
@@ -33,17 +39,37 @@ export interface PageModule {
   /** The defaults of an environment. */
   defaults(environment: string): ExperimentConfig;
   /** Reads a link, whole or the fragment alone. Never fails: what could not be read is in the notes. */
-  read_link(text: string): ReadConfig;
+  read_link(text: string): ReadLink;
   /** The fragment of the link, without `#`. */
   to_link(config: ExperimentConfig): string;
+  /**
+   * The same with a second configuration for comparison, a number of seeds, and what the run should reproduce; undefined where
+   * the configurations differ in too much for one link.
+   */
+  write_link(
+    config: ExperimentConfig,
+    other: ExperimentConfig | null,
+    seeds: number,
+    expectation: Expectation | null,
+  ): string | undefined;
+  /** What a link can say of a run; undefined or null before its first report. */
+  expectation_of(reports: Report[], backend: DeviceKind): Expectation | null | undefined;
+  /** Whether a run gives what a link says. */
+  compare_expectation(expectation: Expectation, reports: Report[], backend: DeviceKind): Reproduction;
   /** Reads the JSON form. Never fails: a value that is out of bounds or of the wrong kind is replaced and noted. */
   read_json(text: string): ReadConfig;
+  /** The JSON form, every setting under its full name. */
+  to_json(config: ExperimentConfig): string;
+  /** Episodes as JSON lines, with the credit that stands in the batch and what was measured of them. */
+  episode_lines(batch: Batch, config: ExperimentConfig, truth: TrueCredit | null): string;
   /** Changes the environment; settings that stood at the old default move to the new one. */
   with_environment(config: ExperimentConfig, name: string): ExperimentConfig;
   /** The settings with the choices of a published recipe; unchanged for an unknown name. */
   with_recipe(config: ExperimentConfig, name: string): ExperimentConfig;
   /** The recipe whose choices the settings have. */
   recipe_of(config: ExperimentConfig): string | undefined;
+  /** The lessons, in the order of the course. */
+  lessons(): LessonEntry[];
   /** Takes frozen episodes over to the module. Throws where their arrays do not fit together. */
   Frozen: new (
     batch: Batch,
@@ -52,6 +78,8 @@ export interface PageModule {
   differences(a: ExperimentConfig, b: ExperimentConfig): Difference[];
   /** What the reports of a run say is going wrong, in the order of its steps. */
   warnings(reports: Report[], config: ExperimentConfig): Warning[];
+  /** The tokens that may follow the beginning of an action under the environment's grammar; none after its end. */
+  legal_tokens(config: ExperimentConfig, beginning: Uint8Array): Uint8Array;
   /** Names of the tokens, indexed by token id. */
   token_names(): string[];
 }

@@ -33,7 +33,12 @@ export type ChoiceOption = { value: string, label: Text };
 /**
  * From the page to the worker.
  */
-export type Command = { "type": "configure", config: ExperimentConfig, device: DeviceChoice } | { "type": "train" } | { "type": "pause" } | { "type": "step" } | { "type": "measure_credit", rolls: number };
+export type Command = { "type": "configure", config: ExperimentConfig, device: DeviceChoice, resume: boolean } | { "type": "train" } | { "type": "pause" } | { "type": "step" } | { "type": "measure_credit", rolls: number } | { "type": "counterfactual", trajectory: number, turn: number, replacement: Array<number> | null, rolls: number };
+
+/**
+ * One turn of a frozen episode changed, and what became of it.
+ */
+export type Counterfactual = { iteration: number, trajectory: number, turn: number, replacement: Array<number> | null, original: Trajectory, changed: Trajectory, original_rewards: Array<Array<WeightedTerm>>, changed_rewards: Array<Array<WeightedTerm>>, original_reward: number, changed_reward: number, original_value: number | null, original_error: number | null, changed_value: number | null, changed_error: number | null, rolls: number };
 
 /**
  * Every method's accuracy on the same episodes, and what it rests on.
@@ -117,7 +122,13 @@ export type EnvironmentDeclaration = { name: string, label: Text, help: Text, se
 /**
  * From the worker to the page.
  */
-export type Event = { "type": "loaded" } | { "type": "device", device: DeviceReport } | { "type": "progress", stage: Stage, done: number, total: number } | { "type": "imitation", step: number, loss: number } | { "type": "ready", warm_start: WarmStartReport } | { "type": "phase", iteration: number, done: Phase, next: Phase, batch: Batch | null, report: Report | null } | { "type": "true_credit", wanted: number, measured: MeasuredCredit } | { "type": "stopped", reason: StopReason, iteration: number } | { "type": "failed", message: string };
+export type Event = { "type": "loaded" } | { "type": "device", device: DeviceReport } | { "type": "progress", stage: Stage, done: number, total: number } | { "type": "imitation", step: number, loss: number } | { "type": "ready", warm_start: WarmStartReport, iteration: number } | { "type": "phase", iteration: number, done: Phase, next: Phase, batch: Batch | null, report: Report | null } | { "type": "true_credit", wanted: number, measured: MeasuredCredit } | { "type": "counterfactual", counterfactual: Counterfactual } | { "type": "stopped", reason: StopReason, iteration: number } | { "type": "failed", message: string };
+
+/**
+ * What a run gave on one kind of device, step by step, as far as a link holds it. Made and compared in
+ * `crate::metrics`.
+ */
+export type Expectation = { backend: DeviceKind, codes: string };
 
 /**
  * Everything that decides what a run does, apart from the device. Two equal configurations give the same episodes.
@@ -136,6 +147,11 @@ export type Facts = { answered: boolean, answer_right: boolean, format_right: bo
  * A field that is not in the table of settings.
  */
 export type FieldDescription = { label: Text, help: Text };
+
+/**
+ * A region of the page that a lesson is about.
+ */
+export type Focus = "run" | "curves" | "episodes" | "why" | "credit_check";
 
 /**
  * What the members of a group share.
@@ -168,6 +184,16 @@ export type LearningRateSchedule = "constant" | "linear" | "cosine";
 export type LeftOut = "prompt" | "tool_token" | "truncated" | "no_signal";
 
 /**
+ * A lesson.
+ */
+export type Lesson = { name: string, title: Text, press: Text, watch: Text, meaning: Text, evidence: Text, environment: string, topics: Array<Topic>, focus: Focus, quantity: string };
+
+/**
+ * A lesson with its experiments, for the page.
+ */
+export type LessonEntry = { lesson: Lesson, config: ExperimentConfig, other: ExperimentConfig | null };
+
+/**
  * True credit of the episodes of one step, and how close every method came to it.
  */
 export type MeasuredCredit = { iteration: number, credit: TrueCredit, accuracy: CreditAccuracy };
@@ -195,7 +221,7 @@ export type Note = { field: string, kind: NoteKind, given: string, used: string,
 /**
  * Why a field was not taken as given.
  */
-export type NoteKind = "clamped" | "refused" | "unknown" | "syntax" | "version" | "duplicate";
+export type NoteKind = "clamped" | "refused" | "unknown" | "syntax" | "version" | "duplicate" | "expanded";
 
 /**
  * A term of the loss that is not taken apart by tokens here.
@@ -220,7 +246,7 @@ export type PartKind = "episode" | "outcome" | "turn_reward" | "process_reward" 
 /**
  * A part of the advantage and what its value is made of.
  */
-export type PartProvenance = { part: Part, rewards: Array<DiscountedReward>, value_after: number | null };
+export type PartProvenance = { part: Part, rewards: Array<DiscountedReward>, value_after: number | null, deviation: number | null };
 
 /**
  * The four phases of a training step.
@@ -235,7 +261,7 @@ export type PolicyLoss = "clip" | "cispo" | "sapo" | "gmpo" | "dpo";
 /**
  * The chain from facts to the share of one token in the policy loss and in its gradient.
  */
-export type Provenance = { chain: CreditChain, position: number, token: TokenLoss | null, policy_loss: number | null, other_terms: Array<OtherTerm> };
+export type Provenance = { chain: CreditChain, position: number, token: TokenLoss | null, policy_loss: number | null, gradient_sum: number | null, trained_tokens: number | null, other_terms: Array<OtherTerm> };
 
 /**
  * What one probability ratio is about.
@@ -246,6 +272,11 @@ export type RatioLevel = "token" | "sequence" | "sequence_token";
  * A configuration read from a link or file, with what was clamped or refused on the way.
  */
 export type ReadConfig = { config: ExperimentConfig, notes: Array<Note> };
+
+/**
+ * Everything that a link says, with what was clamped or refused on the way.
+ */
+export type ReadLink = { config: ExperimentConfig, other: ExperimentConfig | null, seeds: number, expectation: Expectation | null, notes: Array<Note> };
 
 /**
  * A published recipe.
@@ -266,6 +297,11 @@ export type Recredit = { rewards: RewardTable, credit: CreditMap };
  * Plain numbers of one training step.
  */
 export type Report = { iteration: number, train_success: number, held_out_success: number, held_out_episodes: number, mean_return: number, calls: number, by_type: Array<TypeStatistics>, turns: number, truncated: number, malformed: number, right_steps: number, repeated_calls: number, error_results: number, new_pages: number, no_signal_groups: number, update: UpdateStatistics, tokens: number, tokens_per_second: number, seconds: number, rollout_seconds: number };
+
+/**
+ * How a run compares with what a link says.
+ */
+export type Reproduction = { "kind": "reproduced", iterations: number } | { "kind": "differs", iteration: number } | { "kind": "pending", so_far: number } | { "kind": "other_backend" };
 
 /**
  * Which reward terms count.
@@ -328,6 +364,11 @@ export type Text = { en: string, zh: string };
 export type TokenLoss = { left_out: LeftOut | null, advantage: number, log_prob: number | null, ratio: number, clipped: boolean, loss: number | null, weight: number, share: number | null, gradient: number, gradient_share: number };
 
 /**
+ * A claim about reinforcement learning over several turns that lessons make visible.
+ */
+export type Topic = "turns" | "loop" | "partial_observability" | "tool_calls" | "reward_density" | "discount" | "process_reward" | "credit_assignment" | "loss_mask" | "environment_interface" | "search_again" | "imitation" | "algorithms" | "capabilities" | "verification";
+
+/**
  * One episode: the prompt, then per turn an action of the policy and the observation that followed.
  *
  * All per-token arrays have the length of `tokens`, and entry `t` of each belongs to token `t`.
@@ -379,7 +420,7 @@ export type WarmStart = "shipped" | "live" | "none";
  */
 export type WarmStartReport = { source: WarmStartSource, note: string, parameters: number };
 
-export type WarmStartSource = "shipped" | "live" | "none";
+export type WarmStartSource = "shipped" | "live" | "none" | "checkpoint";
 
 /**
  * One warning.
@@ -389,7 +430,7 @@ export type Warning = { kind: WarningKind, iteration: number, figure: number, bo
 /**
  * What is going wrong.
  */
-export type WarningKind = "singleton_groups" | "pairs_scaled" | "no_signal" | "entropy_collapse" | "entropy_rising" | "reward_hacked" | "ratio_off" | "clip_fraction_high" | "kl_high" | "gradient_spike" | "malformed_rising";
+export type WarningKind = "singleton_groups" | "pairs_scaled" | "calling_pays" | "no_signal" | "entropy_collapse" | "entropy_rising" | "reward_hacked" | "ratio_off" | "clip_fraction_high" | "kl_high" | "gradient_spike" | "malformed_rising";
 
 /**
  * One term of the reward: its weight times the fact, which is 0 or 1.

@@ -1,31 +1,152 @@
-/** The training worker: fetches the engine with progress in bytes, hands it the page's commands and passes its events on. */
+/**
+ * The training worker: fetches the engine with progress in bytes, hands it the page's commands, passes its events on, and keeps a
+ * checkpoint of every step. On the CPU it starts helpers, which run this script too.
+ */
 
-import type { Command, Event as EngineEvent } from './protocol';
+import { assist } from './helper';
+import { type Assist, type Job, Pool } from './pool';
+import type { Command, Event as EngineEvent, ExperimentConfig, Report } from './protocol';
+import { Storage } from './storage';
 import init, { Engine } from './wasm/engine/turnwise_engine.js';
 import wasmUrl from './wasm/engine/turnwise_engine_bg.wasm?url';
 
 /** The first message: where the page's static files are. */
 export type Start = { type: 'start'; base: string };
 
-/** What can break outside the engine's own reports. */
-export type Broken = { type: 'broken'; cause: 'download' | 'module' | 'panic'; detail: string };
+/** Before `configure`: under which name the run is kept in this browser, and the checkpoint that it goes on from. */
+export type Keep = { type: 'keep'; id: string; config: ExperimentConfig; checkpoint: Uint8Array | null };
 
-export type ToWorker = Start | Command;
-export type FromWorker = EngineEvent | Broken;
+/** How many workers are to compute on the CPU, this one included; taken in while the run stands still. */
+export type Share = { type: 'share'; workers: number };
+
+/** How many workers compute now, of how many; `detail` says why one was lost, where that is known. */
+export type Workers = { type: 'workers'; count: number; wanted: number; lost: boolean; detail: string };
+
+/** Asks for the policy as files for Hugging Face transformers; the run stands still. */
+export type ExportPolicy = { type: 'export_policy' };
+
+/** After how many steps a run stands, and all that it needs to go on from there. */
+export interface Checkpoint {
+  iteration: number;
+  bytes: Uint8Array;
+}
+
+/** What can break outside the engine's own reports; with the last checkpoint, so that the run can go on in another worker. */
+export type Broken = {
+  type: 'broken';
+  cause: 'download' | 'module' | 'panic' | 'device_lost';
+  detail: string;
+  checkpoint: Checkpoint | null;
+};
+
+/** Runs cannot be kept in this browser. Sent once. */
+export type NotKept = { type: 'not_kept'; detail: string };
+
+/** The policy as files, or why there is none. */
+export type ExportedPolicy = { type: 'policy'; files: [string, Uint8Array][]; detail: string };
+
+/** The checkpoint after the last step, or null before there is one. */
+export type LatestCheckpoint = { type: 'checkpoint'; checkpoint: Checkpoint | null };
+
+export type ToWorker = Start | Keep | Share | ExportPolicy | { type: 'send_checkpoint' } | Command;
+export type FromWorker = EngineEvent | Broken | NotKept | ExportedPolicy | LatestCheckpoint | Workers;
 
 const send = (message: FromWorker): void => postMessage(message);
 const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
+/** Whether this worker helps another: its first message says so. */
+let helping = false;
 let engine: Engine | null = null;
+/** The engine, compiled: helpers get it so, without another download. */
+let module: WebAssembly.Module | null = null;
+/** Workers that are to compute, this one included, and those that help now. */
+let wanted = 1;
+let pool: Pool | null = null;
 let queue: Promise<void> = Promise.resolve();
 let broken = false;
 
-/** Says once what broke; the page then replaces this worker. */
+/** What the browser said when it took the device away; null while there is one. */
+let deviceLost: string | null = null;
+
+/** How long an error waits for the word that the device is gone, which comes a little later than what it breaks. In milliseconds. */
+const WORD = 100;
+
+/** Says once what broke; the page then replaces this worker, or the training worker does without this helper. */
 function breakDown(cause: Broken['cause'], error: unknown): void {
   if (broken) return;
   broken = true;
-  send({ type: 'broken', cause, detail: words(error) });
+  const say = (): void => {
+    const [why, detail]: [Broken['cause'], string] = deviceLost === null ? [cause, words(error)] : ['device_lost', deviceLost];
+    send({ type: 'broken', cause: why, detail, checkpoint: told });
+  };
+  if (cause === 'panic' && !helping) setTimeout(say, WORD);
+  else say();
 }
+
+/** The run that is kept, its last checkpoint, and the last one whose step the page knows of. */
+let kept: Keep | null = null;
+let latest: Checkpoint | null = null;
+let told: Checkpoint | null = null;
+/** How long training waits for the last write, in milliseconds: storage that does not answer must not hold it up. */
+const PATIENCE = 2000;
+/** The last write. */
+let writing: Promise<void> = Promise.resolve();
+let storage: Promise<Storage | null> | null = null;
+
+function notKept(error: unknown): null {
+  send({ type: 'not_kept', detail: words(error) });
+  return null;
+}
+
+/** Opens the storage once; null where the browser keeps nothing. */
+function opened(): Promise<Storage | null> {
+  storage ??= Storage.open()
+    .then(async found => {
+      await found.tidy();
+      return found;
+    })
+    .catch(notKept);
+  return storage;
+}
+
+/** Writes the last checkpoint with the report of its step. */
+async function keep({ id, config }: Keep, { iteration, bytes }: Checkpoint, report: Report | null): Promise<void> {
+  const found = await opened();
+  const finished = iteration >= config.iterations;
+  try {
+    await found?.keep({ id, config, updated: Date.now(), iteration, finished }, report, bytes);
+  } catch (error) {
+    storage = Promise.resolve(notKept(error));
+  }
+}
+
+/** An event on its way to the page. What belongs to the last checkpoint is written with it. */
+function pass(event: EngineEvent): void {
+  const report = event.type === 'phase' ? event.report : null;
+  if (kept && latest && (report || event.type === 'ready')) {
+    const [run, checkpoint] = [kept, latest];
+    told = latest;
+    writing = writing.then(() => keep(run, checkpoint, report));
+  }
+  send(event);
+}
+
+/** A lost device is told at once: what waits for it may wait for ever. */
+function watchDevices(): void {
+  const prototype = (globalThis as { GPUAdapter?: { prototype: { requestDevice: RequestDevice } } }).GPUAdapter?.prototype;
+  if (!prototype) return;
+  const { requestDevice } = prototype;
+  prototype.requestDevice = async function (descriptor) {
+    const device = await requestDevice.call(this, descriptor);
+    void device.lost.then(({ message }) => {
+      deviceLost = message;
+      breakDown('device_lost', message);
+    });
+    return device;
+  };
+}
+
+type RequestDevice = (this: unknown, descriptor?: unknown) => Promise<{ lost: Promise<{ message: string }> }>;
 
 /** Bytes of the engine that have arrived: fewer or more than it has, and the download is to blame, not the browser. */
 let done = 0;
@@ -49,12 +170,26 @@ async function download(): Promise<Response> {
   return new Response(response.body.pipeThrough(counter), { headers: { 'Content-Type': 'application/wasm' } });
 }
 
-/** The shipped weights of a task, or null where there are none. A failed download is an error, so that it is called one. */
-async function warmStart(base: string, environment: string): Promise<Uint8Array | null> {
-  const response = await fetch(new URL(`warm-start/${encodeURIComponent(environment)}.safetensors`, base));
+/** The shipped weights of a name, or null where there are none. A failed download is an error, so that it is called one. */
+async function warmStart(base: string, name: string): Promise<Uint8Array | null> {
+  const response = await fetch(new URL(`warm-start/${encodeURIComponent(name)}.safetensors`, base));
   if (response.status === 404) return null;
   if (!response.ok) throw new Error(`HTTP ${response.status}`);
   return new Uint8Array(await response.arrayBuffer());
+}
+
+/** The workers that help a run, as many as are wanted; none on a graphics device. */
+async function helpers(cpu: boolean): Promise<Pool | null> {
+  const others = cpu && module ? wanted - 1 : 0;
+  const tell = (left: number, lost: boolean, detail: string): void =>
+    send({ type: 'workers', count: left + 1, wanted, lost, detail });
+  if (pool?.left !== others) {
+    pool?.end();
+    const started = module && others > 0 ? await Pool.start(others, module, (left, detail) => tell(left, true, detail)) : null;
+    pool = started;
+  }
+  if (cpu) tell(pool?.left ?? 0, false, '');
+  return pool;
 }
 
 async function start(base: string): Promise<void> {
@@ -66,10 +201,17 @@ async function start(base: string): Promise<void> {
     return;
   }
   try {
-    await init({ module_or_path: response });
+    module = await WebAssembly.compileStreaming(response);
+    await init({ module_or_path: module });
+    watchDevices();
     engine = new Engine(
-      (event: EngineEvent) => send(event),
-      (environment: string) => warmStart(base, environment),
+      pass,
+      (name: string) => warmStart(base, name),
+      (iteration: number, bytes: Uint8Array) => {
+        latest = { iteration, bytes };
+        return Promise.race([writing, new Promise<void>(resolve => setTimeout(resolve, PATIENCE))]);
+      },
+      helpers,
     );
   } catch (error) {
     // A connection that breaks halfway surfaces here too, as a TypeError of the stream.
@@ -80,7 +222,21 @@ async function start(base: string): Promise<void> {
   send({ type: 'loaded' });
 }
 
-addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
+async function exportPolicy(from: Engine): Promise<void> {
+  try {
+    send({ type: 'policy', files: await from.export_policy(), detail: '' });
+  } catch (error) {
+    send({ type: 'policy', files: [], detail: words(error) });
+  }
+}
+
+addEventListener('message', ({ data }: MessageEvent<ToWorker | Assist | Job>) => {
+  if (data.type === 'assist') {
+    helping = true;
+    void assist(data);
+    return;
+  }
+  if (data.type === 'job') return;
   if (data.type === 'start') {
     queue = start(data.base);
     return;
@@ -88,7 +244,15 @@ addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
   const run = async (): Promise<void> => {
     if (!engine || broken) return;
     try {
-      await engine.handle(data);
+      if (data.type === 'keep') {
+        [kept, latest, told] = [data, null, null];
+        if (data.checkpoint) engine.hand_over(data.checkpoint);
+      } else if (data.type === 'share') {
+        wanted = data.workers;
+        await engine.share();
+      } else if (data.type === 'send_checkpoint') send({ type: 'checkpoint', checkpoint: told });
+      else if (data.type === 'export_policy') await exportPolicy(engine);
+      else await engine.handle(data);
     } catch (error) {
       breakDown('panic', error);
     }
@@ -98,5 +262,9 @@ addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
   else queue = queue.then(run);
 });
 
-addEventListener('error', event => breakDown('panic', event.error ?? event.message));
+addEventListener('error', event => {
+  // The page need not hear of it another way.
+  event.preventDefault();
+  breakDown('panic', event.error ?? event.message);
+});
 addEventListener('unhandledrejection', event => breakDown('panic', event.reason));

@@ -1,13 +1,15 @@
 //! `turnwise credit`: true credit by playing on from every turn, and how close every method comes to it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use clap::ArgMatches;
 use indicatif::ProgressBar;
+use turnwise::config::CreditMethod;
 use turnwise::credit::{Agreement, TrueCredit};
 use turnwise::metrics::{CreditAccuracy, MethodAccuracy};
 use turnwise::trainer::{Run, TrueCreditRun};
-use turnwise::vocabulary::spell;
+use turnwise::web::lines::EpisodeLine;
 use turnwise::web::protocol::{Batch, Phase};
 
 use crate::Failure;
@@ -26,6 +28,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         Some(path) => crate::evaluate::policy(Path::new(path), &config, &chosen.device)?,
         None => pollster::block_on(starting_policy(&config, matches, &chosen.device))?,
     };
+    let method = config.credit_method;
     let mut run = Run::new(config, &policy);
     if let Some(folder) = given(matches, "out") {
         // Known before the work, not after it.
@@ -46,7 +49,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         println!("gae is left out: it needs a critic, which a run has with --credit-method gae");
     }
     if let Some(folder) = given(matches, "out") {
-        write(Path::new(folder), &batch, &measurement, &measured, &accuracy)?;
+        write(Path::new(folder), &batch, method, &measurement, &measured, &accuracy)?;
     }
     Ok(())
 }
@@ -93,7 +96,7 @@ fn figure(agreement: &Option<Agreement>) -> String {
 }
 
 /// The word of a method in links and on the command line.
-fn word(method: &turnwise::config::CreditMethod) -> String {
+fn word(method: &CreditMethod) -> String {
     serde_json::to_value(method).ok().and_then(|word| word.as_str().map(str::to_string)).unwrap_or_default()
 }
 
@@ -101,6 +104,7 @@ fn word(method: &turnwise::config::CreditMethod) -> String {
 fn write(
     folder: &Path,
     batch: &Batch,
+    method: CreditMethod,
     measurement: &TrueCreditRun,
     measured: &TrueCredit,
     accuracy: &CreditAccuracy,
@@ -109,20 +113,17 @@ fn write(
     save(&folder.join("accuracy.json"), serde_json::to_string(accuracy)?.as_bytes())?;
     let mut file = Lines::create(folder.join("credit.jsonl"))?;
     let assigned = measurement.assigned();
-    for (index, trajectory) in batch.trajectories.iter().enumerate() {
-        let by_method: serde_json::Map<String, serde_json::Value> =
-            assigned.iter().map(|(method, advantages)| (word(method), advantages[index].clone().into())).collect();
-        let line = serde_json::json!({
-            "iteration": batch.iteration,
-            "text": spell(&trajectory.tokens),
-            "trajectory": trajectory,
-            "rewards": batch.rewards.as_ref().map(|rewards| &rewards.turns[index]),
-            "values_before": measured.values[index],
-            "true_credit": measured.credits[index],
-            "standard_errors": measured.standard_errors[index],
-            "assigned": by_method,
-        });
-        file.write(&line.to_string())?;
+    for (index, episode) in EpisodeLine::of(batch, method, Some(measured)).enumerate() {
+        let by_method = assigned.iter().map(|(method, advantages)| (word(method), &advantages[index])).collect();
+        file.write(&serde_json::to_string(&Line { episode, assigned: by_method })?)?;
     }
     file.flush()
+}
+
+/// An episode with the advantages that every method gives its turns.
+#[derive(serde::Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    episode: EpisodeLine<'a>,
+    assigned: BTreeMap<String, &'a Vec<f64>>,
 }

@@ -38,7 +38,11 @@ pub fn policy(path: &Path, config: &ExperimentConfig, device: &Device) -> Result
     fitting(&read(&path)?, &path, config, device)
 }
 
-fn read(path: &Path) -> Result<Checkpoint, Failure> {
+/// A checkpoint file.
+///
+/// # Errors
+/// When it cannot be read or is no checkpoint, naming it.
+pub fn read(path: &Path) -> Result<Checkpoint, Failure> {
     let file = std::fs::read(path).map_err(|error| format!("cannot read the checkpoint {}: {error}", path.display()))?;
     Ok(Checkpoint::from_bytes(&file).map_err(|error| format!("{}: {error}", path.display()))?)
 }
@@ -70,7 +74,7 @@ fn fitting(checkpoint: &Checkpoint, path: &Path, config: &ExperimentConfig, devi
 }
 
 /// The file that a person means: it, or `checkpoint.safetensors` in a folder that `train` wrote, or the name with its ending.
-fn find(path: &Path) -> PathBuf {
+pub fn find(path: &Path) -> PathBuf {
     if path.is_dir() {
         return path.join("checkpoint.safetensors");
     }

@@ -1,8 +1,10 @@
 //! `turnwise link`: what a link sets, and what was clamped or refused.
 
 use clap::ArgMatches;
-use turnwise::config::{self, ExperimentConfig};
+use turnwise::config::{self, ExperimentConfig, Link, LinkOutcome};
+use turnwise::device::DeviceKind;
 use turnwise::environment::REGISTRY;
+use turnwise::lesson::lesson_of;
 
 use crate::Failure;
 use crate::options::{given, read, with_options};
@@ -18,13 +20,16 @@ macro_rules! say {
 }
 
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
-    let (config, notes) = read(given(matches, "experiment").unwrap_or_default())?;
-    let (config, notes) = with_options(matches, config, notes);
+    let LinkOutcome { link, notes } = read(given(matches, "experiment").unwrap_or_default())?;
+    let (config, notes) = with_options(matches, link.config, notes);
     say!("environment: {}", config.environment);
     say!("seed: {}", config.seed);
     if !config.title.is_empty() {
         let title: String = config.title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         say!("title: {title}");
+    }
+    if let Some(lesson) = lesson_of(&config) {
+        say!("lesson: {} ({})", lesson.name, lesson.title.en);
     }
     let default = ExperimentConfig::defaults(&config.environment, REGISTRY);
     let differences = config::differences(&config, &default, REGISTRY);
@@ -40,10 +45,26 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     for difference in changed {
         say!("  {} = {} (default {})", difference.name, difference.a, difference.b);
     }
+    if let Some(other) = &link.other {
+        say!("compared with a second configuration (same seed), which differs from the first:");
+        for difference in config::differences(&config, other, REGISTRY) {
+            say!("  {} = {} (first {})", difference.name, difference.b, difference.a);
+        }
+    }
+    if link.seeds > 1 {
+        say!("seeds: {} to {}, one after another", config.seed, u64::from(config.seed) + u64::from(link.seeds) - 1);
+    }
+    if let Some(expectation) = &link.expectation {
+        let device = if expectation.backend == DeviceKind::Webgpu { "WebGPU" } else { "the CPU" };
+        say!("says what the first {} training steps gave on {device}", expectation.codes.len());
+    }
     say!("{}", if notes.is_empty() { "notes: none" } else { "notes:" });
     for note in &notes {
         say!("  {}", note.text_en);
     }
-    say!("canonical link: #{}", config::to_link(&config, REGISTRY));
+    match config::write_link(&Link { config, ..link }, REGISTRY) {
+        Some(fragment) => say!("canonical link: #{fragment}"),
+        None => say!("no canonical link: the configurations differ in too much for {} characters", config::LINK_LIMIT),
+    }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Settings on the command line: one option each, from their declaration.
 
 use clap::{Arg, ArgMatches, Command};
-use turnwise::config::{self, ExperimentConfig, Kind, Note, SETTINGS, Setting};
+use turnwise::config::{self, ExperimentConfig, Kind, LinkOutcome, Note, SETTINGS, Setting};
 use turnwise::device::{Chosen, DeviceChoice, DeviceKind, DeviceReason, choose, native_adapter};
 use turnwise::environment::REGISTRY;
 
@@ -51,31 +51,49 @@ fn option(setting: &'static Setting, heading: String) -> Arg {
 /// The experiment that the arguments describe. What was clamped or refused is said on standard error.
 ///
 /// # Errors
-/// When the named file cannot be read.
+/// When the named file cannot be read, there is no lesson of the name, or `--other` asks for a configuration that link or lesson do
+/// not have.
 pub fn experiment(matches: &ArgMatches) -> Result<ExperimentConfig, Failure> {
-    let base = match given(matches, "experiment") {
-        None => (ExperimentConfig::defaults(given(matches, "environment").unwrap_or("search"), REGISTRY), Vec::new()),
-        Some(text) => read(text)?,
+    let LinkOutcome { link, notes } = match (given(matches, "experiment"), given(matches, "lesson")) {
+        (Some(text), _) => read(text)?,
+        (None, Some(name)) => LinkOutcome { link: crate::lesson::find(name)?.link(), notes: Vec::new() },
+        (None, None) => {
+            let base = ExperimentConfig::defaults(given(matches, "environment").unwrap_or("search"), REGISTRY);
+            return Ok(told(with_options(matches, base, Vec::new())));
+        }
     };
-    let (config, notes) = with_options(matches, base.0, base.1);
+    let second = matches.try_get_one::<bool>("other").ok().flatten().copied().unwrap_or(false);
+    let base = match link.other {
+        Some(other) if second => other,
+        None if second => return Err("--other: there is no second configuration".into()),
+        Some(_) => {
+            eprintln!("there are two configurations: this is the first (`turnwise train --other` trains the second)");
+            link.config
+        }
+        None => link.config,
+    };
+    Ok(told(with_options(matches, base, notes)))
+}
+
+/// Says the notes on standard error and gives the configuration.
+fn told((config, notes): (ExperimentConfig, Vec<Note>)) -> ExperimentConfig {
     notes.iter().for_each(|note| eprintln!("note: {}", note.text_en));
-    Ok(config)
+    config
 }
 
 /// A link, or a file with settings in JSON.
 ///
 /// # Errors
 /// When the named file cannot be read.
-pub fn read(text: &str) -> Result<(ExperimentConfig, Vec<Note>), Failure> {
+pub fn read(text: &str) -> Result<LinkOutcome, Failure> {
     // A link has `=` or `#` in it; what has neither and ends in .json, or is a file, is a file.
     let link = text.contains(['=', '#']);
-    let outcome = if !link && (text.ends_with(".json") || std::path::Path::new(text).is_file()) {
-        let json = std::fs::read_to_string(text).map_err(|error| format!("cannot read the settings file {text}: {error}"))?;
-        config::from_json(&json, REGISTRY)
-    } else {
-        config::from_link(text, REGISTRY)
-    };
-    Ok((outcome.config, outcome.notes))
+    if link || !(text.ends_with(".json") || std::path::Path::new(text).is_file()) {
+        return Ok(config::read_link(text, REGISTRY));
+    }
+    let json = std::fs::read_to_string(text).map_err(|error| format!("cannot read the settings file {text}: {error}"))?;
+    let outcome = config::from_json(&json, REGISTRY);
+    Ok(LinkOutcome { link: outcome.config.into(), notes: outcome.notes })
 }
 
 /// Applies the options to a configuration; the environment first, since it moves defaults.

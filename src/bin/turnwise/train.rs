@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressStyle};
 use turnwise::config::{self, ExperimentConfig, WarmStart};
-use turnwise::environment::REGISTRY;
+use turnwise::environment::{REGISTRY, warm_start_name};
 use turnwise::metrics::{WarningKind, warnings};
 use turnwise::policy::{Checkpoint, Policy, PolicyConfig, Precision};
 use turnwise::reward::RewardTable;
 use turnwise::trainer::{Credit, Rollout, Trainer, TrueCreditRun, frozen, initial_policy, shipped_policy};
-use turnwise::vocabulary::spell;
+use turnwise::web::lines::EpisodeLine;
 use turnwise::web::protocol::{Batch, MeasuredCredit, RecordedRun};
 
-use crate::Failure;
-use crate::options::{device, experiment, given};
+use crate::options::{device, experiment, given, with_options};
 use crate::warm_start::imitate;
+use crate::{Failure, evaluate};
 
 /// Steps whose episodes a recorded run keeps: dense at the start, where things happen.
 const RECORDED_STEPS: [usize; 10] = [0, 2, 4, 7, 10, 15, 20, 30, 45, 59];
@@ -30,10 +30,25 @@ const MEASURED_ROLLS: usize = 64;
 const RECORDED_GROUPS: usize = 6;
 
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
-    let config = experiment(matches)?;
+    let resumed = given(matches, "resume").map(|path| evaluate::read(&evaluate::find(Path::new(path)))).transpose()?;
+    let config = match &resumed {
+        Some(checkpoint) if given(matches, "experiment").is_none() => {
+            let (config, notes) = with_options(matches, config::from_link(&checkpoint.experiment, REGISTRY).config, Vec::new());
+            notes.iter().for_each(|note| eprintln!("note: {}", note.text_en));
+            config
+        }
+        _ => experiment(matches)?,
+    };
     let out = Path::new(given(matches, "out").unwrap_or_default());
     std::fs::create_dir_all(out).map_err(|error| format!("cannot make the folder {}: {error}", out.display()))?;
-    let (mut metrics, mut episodes) = (Lines::create(out.join("metrics.jsonl"))?, Lines::create(out.join("episodes.jsonl"))?);
+    let chosen = device(matches);
+    let mut trainer = match &resumed {
+        Some(checkpoint) => Trainer::resume(config.clone(), checkpoint, &chosen.device)?,
+        None => Trainer::new(config.clone(), &pollster::block_on(starting_policy(&config, matches, &chosen.device))?),
+    };
+    let first = trainer.iteration();
+    let (mut metrics, mut episodes) =
+        (Lines::go_on(out.join("metrics.jsonl"), first)?, Lines::go_on(out.join("episodes.jsonl"), first)?);
     save(&out.join("experiment.json"), config::to_json(&config).as_bytes())?;
     // What an earlier run left here would be taken for this one's.
     let checkpoint_file = out.join("checkpoint.safetensors");
@@ -41,9 +56,6 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         std::fs::remove_file(&checkpoint_file)
             .map_err(|error| format!("cannot replace {}: {error}", checkpoint_file.display()))?;
     }
-    let chosen = device(matches);
-    let policy = pollster::block_on(starting_policy(&config, matches, &chosen.device))?;
-    let mut trainer = Trainer::new(config.clone(), &policy);
     let mut recorded = RecordedRun {
         config: config.clone(),
         made_with: format!("turnwise train '#{}' on the {} CPU", config::to_link(&config, REGISTRY), std::env::consts::ARCH),
@@ -55,7 +67,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}").unwrap_or(ProgressStyle::default_bar()));
     let mut failure = None;
     let mut warned: Vec<WarningKind> = Vec::new();
-    for iteration in 0..config.iterations {
+    bar.set_position(first as u64);
+    for iteration in first..config.iterations {
         let player = trainer.policy();
         let (rollout, rewards, credit, report) = match pollster::block_on(trainer.train_step()) {
             Ok(step) => step,
@@ -66,7 +79,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         };
         let written = metrics
             .write(&serde_json::to_string(&report)?)
-            .and_then(|()| write_episodes(&mut episodes, iteration, &rollout, &rewards, &credit))
+            .and_then(|()| write_episodes(&mut episodes, &config, &rollout, &rewards, &credit))
             .and_then(|()| metrics.flush())
             .and_then(|()| episodes.flush());
         if let Err(error) = written {
@@ -92,7 +105,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             }
         }
         if (iteration + 1).is_multiple_of(CHECKPOINT_EVERY) {
-            save(&checkpoint_file, &checkpoint_bytes(&config, &trainer)?)?;
+            save(&checkpoint_file, &checkpoint_bytes(&trainer)?)?;
         }
     }
     bar.finish();
@@ -100,7 +113,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     if let (None, Err(error)) = (&failure, pollster::block_on(trainer.sample())) {
         failure = Some(format!("the last update was taken back: {error}"));
     }
-    save(&checkpoint_file, &checkpoint_bytes(&config, &trainer)?)?;
+    save(&checkpoint_file, &checkpoint_bytes(&trainer)?)?;
     if let Some(file) = given(matches, "record") {
         save(Path::new(file), serde_json::to_string(&recorded)?.as_bytes())?;
     }
@@ -113,8 +126,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
 /// Training steps between checkpoints, so that an interrupted run loses little.
 const CHECKPOINT_EVERY: usize = 10;
 
-fn checkpoint_bytes(config: &ExperimentConfig, trainer: &Trainer) -> Result<Vec<u8>, Failure> {
-    Ok(pollster::block_on(checkpoint(config, &trainer.policy()))?.to_bytes(Precision::Full)?)
+fn checkpoint_bytes(trainer: &Trainer) -> Result<Vec<u8>, Failure> {
+    Ok(pollster::block_on(trainer.checkpoint())?.to_bytes(Precision::Full)?)
 }
 
 /// Writes a whole file beside its place, then moves it there: an interruption leaves the old one or the new one.
@@ -135,6 +148,22 @@ pub struct Lines {
 }
 
 impl Lines {
+    /// A file that goes on after the lines of the steps before `first`, which a run that was interrupted has left; those of later
+    /// steps are dropped. With `first` 0 an empty one.
+    pub fn go_on(path: PathBuf, first: usize) -> Result<Self, Failure> {
+        #[derive(serde::Deserialize)]
+        struct Step {
+            iteration: usize,
+        }
+        let earlier = if first > 0 { std::fs::read_to_string(&path).unwrap_or_default() } else { String::new() };
+        let mut lines = Lines::create(path)?;
+        let before = |line: &&str| serde_json::from_str::<Step>(line).is_ok_and(|step| step.iteration < first);
+        for line in earlier.lines().filter(before) {
+            lines.write(line)?;
+        }
+        Ok(lines)
+    }
+
     pub fn create(path: PathBuf) -> Result<Self, Failure> {
         let file = File::create(&path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         Ok(Lines { path, file: BufWriter::new(file) })
@@ -160,7 +189,7 @@ pub async fn starting_policy(
         WarmStart::Live => {}
         WarmStart::Shipped => {
             let folder = Path::new(given(matches, "warm-starts").unwrap_or_default());
-            let path = folder.join(format!("{}.safetensors", config.environment));
+            let path = folder.join(format!("{}.safetensors", warm_start_name(config)));
             let shipped = std::fs::read(&path)
                 .map_err(|error| format!("{}: {error}", path.display()))
                 .and_then(|file| shipped_policy(config, &file, device).map_err(|error| error.to_string()));
@@ -179,27 +208,20 @@ pub async fn checkpoint(config: &ExperimentConfig, policy: &Policy) -> Result<Ch
         policy: PolicyConfig::of(config),
         experiment: config::to_link(config, REGISTRY),
         weights: policy.weights().await?,
+        training: None,
     })
 }
 
 /// One line per training episode.
 fn write_episodes(
     file: &mut Lines,
-    iteration: usize,
+    config: &ExperimentConfig,
     rollout: &Rollout,
     rewards: &RewardTable,
     credit: &Credit,
 ) -> Result<(), Failure> {
-    for (index, trajectory) in rollout.training.iter().enumerate() {
-        let line = serde_json::json!({
-            "iteration": iteration,
-            "text": spell(&trajectory.tokens),
-            "trajectory": trajectory,
-            "rewards": rewards.turns[index],
-            "returns_to_go": credit.map.returns_to_go[index],
-            "advantages": credit.map.advantages[index],
-        });
-        file.write(&line.to_string())?;
+    for line in EpisodeLine::of(&frozen(rollout, Some(rewards), Some(credit)), config.credit_method, None) {
+        file.write(&serde_json::to_string(&line)?)?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Tests of the settings, under two small environments of their own.
 
 mod bad_input;
+mod links;
 mod round_trip;
 
 use super::read::settings_in;
@@ -112,7 +113,7 @@ pub(crate) fn audit(registry: &Registry) {
 }
 
 /// Field names that are no settings.
-const RESERVED: [&str; 7] = ["v", "c", "env", "environment", "title", "parameters", "version"];
+const RESERVED: [&str; 10] = ["v", "c", "env", "environment", "title", "parameters", "version", "recipe", "seeds", "repro"];
 
 #[test]
 fn the_table_is_sound() {

@@ -15,7 +15,7 @@ proptest! {
                 let Some(chain) = chain else { continue };
                 prop_assert_eq!((chain.trajectory, chain.turn, chain.advantage), (index, turn, map.advantages[index][turn]));
                 let mut sum = 0.0;
-                for PartProvenance { part, rewards, value_after } in &chain.parts {
+                for PartProvenance { part, rewards, value_after, deviation } in &chain.parts {
                     for reward in rewards {
                         let amounts: f64 = reward.terms.iter().map(|term| term.weight).sum();
                         let discount = config.gamma.powi((reward.turn - part.turn) as i32);
@@ -24,6 +24,9 @@ proptest! {
                     }
                     let value = rewards.iter().map(|reward| reward.amount).sum::<f64>() + value_after.unwrap_or(0.0);
                     prop_assert!((value - part.value).abs() < 1e-9, "{:?} is made of {}", part, value);
+                    let divided = config.scale_rewards != ScaleRewards::None;
+                    prop_assert!(deviation.is_none_or(|deviation| divided && deviation > -1e-12), "{:?} of {:?}", deviation, part);
+                    prop_assert!((deviation.map_or(1.0, |deviation| deviation + 1e-4) - part.scale).abs() < 1e-12);
                     sum += part.weight * (value - part.baseline) / part.scale;
                 }
                 if let Some(whitening) = chain.whitening {

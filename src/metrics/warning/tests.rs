@@ -1,5 +1,6 @@
 use super::WarningKind::*;
 use super::*;
+use crate::config::{CallPayment, RewardMode};
 use crate::credit::{Convention, outcome_advantages};
 use crate::environment::REGISTRY;
 use crate::learner::UpdateStatistics;
@@ -171,6 +172,33 @@ fn groups_of_one_are_told_where_episodes_are_compared() {
     assert_eq!(warnings(&[], &critic), []);
     let preferences = ExperimentConfig { policy_loss: PolicyLoss::Dpo, ..critic };
     assert_eq!(kinds(&warnings(&[], &preferences)), [SingletonGroups]);
+}
+
+#[test]
+fn weights_under_which_calling_pays_more_than_solving_are_told() {
+    let calls =
+        ExperimentConfig { reward_mode: RewardMode::Mixed, valid_call_weight: 0.5, format_weight: 0.0, gamma: 1.0, ..defaults() };
+    // Five calls earn 2.5, a call and the right answer 1.5.
+    let found = warnings(&[], &calls);
+    assert_eq!(kinds(&found), [CallingPays]);
+    assert_eq!((found[0].figure, found[0].bound), (2.5, 1.5));
+    assert!(found[0].text_en.contains("2.50") && found[0].text_zh.contains("1.50"), "{found:?}");
+    for fine in [
+        ExperimentConfig { valid_call_weight: 0.1, ..calls.clone() },
+        ExperimentConfig { reward_mode: RewardMode::Outcome, ..calls.clone() },
+        ExperimentConfig { call_payment: CallPayment::Capped, call_cap: 1, ..calls.clone() },
+        ExperimentConfig { turn_limit: 1, ..calls.clone() },
+        ExperimentConfig { gamma: 0.5, ..calls.clone() },
+    ] {
+        assert_eq!(warnings(&[], &fine), []);
+    }
+    // Where there is nothing to answer, calls are the task.
+    let spin = ExperimentConfig {
+        reward_mode: RewardMode::Mixed,
+        valid_call_weight: 0.5,
+        ..ExperimentConfig::defaults("spin", REGISTRY)
+    };
+    assert_eq!(warnings(&[], &spin), []);
 }
 
 #[test]

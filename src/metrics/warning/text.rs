@@ -30,6 +30,23 @@ pub fn singleton_groups() -> Texts {
     )
 }
 
+pub fn calling_pays(calling: f64, solving: f64) -> Texts {
+    (
+        format!(
+            "Under these weights and this gamma an episode that only calls tools up to the turn limit earns {}, one that calls once and \
+             answers right earns {}: the policy is paid to go on calling. Lower what a call earns, pay calls once (call payment: \
+             distinct or capped), or raise the weight of the right answer.",
+            short(calling),
+            short(solving)
+        ),
+        format!(
+            "按这些权重和折扣，一直调用工具到轮数上限的轨迹得 {}，调用一次就答对的轨迹得 {}：策略被鼓励不停调用。请降低每次调用的奖励、改为每种调用只付一次（或设上限），或提高答对的权重。",
+            short(calling),
+            short(solving)
+        ),
+    )
+}
+
 pub fn pairs_scaled() -> Texts {
     (
         "With two episodes per group and scaling by the group's standard deviation every advantage is +0.7071 or -0.7071, however \

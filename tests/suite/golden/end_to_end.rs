@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 use pollster::block_on;
 use turnwise::config::LearningRateSchedule;
 use turnwise::learner::{Learner, OptimizerSettings, TokenBatch, TrainingExample, UpdateSettings};
@@ -16,7 +16,7 @@ use turnwise::vocabulary::Token;
 
 use super::case::{Case, Rows, Stop, does_not_apply};
 use super::tensors::count;
-use crate::support::{cpu, numbers, rows, weights};
+use crate::support::{cpu, gpu, numbers, rows, weights};
 
 /// The case, by what it states.
 pub fn ten_updates(case: &Case) -> Result<(), Stop> {
@@ -69,15 +69,35 @@ pub fn ten_updates(case: &Case) -> Result<(), Stop> {
         temperature: 1.0,
         inner_epochs: 1,
         micro_batches: 1,
+        kernels: true,
     };
-    let mut learner = Learner::new(&policy, settings);
+    compare(case, &shape, &mut Learner::new(&policy, settings.clone()), &examples)?;
+    if let Some(device) = gpu("ten_updates") {
+        let policy = policy_on(&shape, &weights(&policy), &device)?;
+        let mut learner = Learner::new(&policy, settings);
+        if !learner.uses_kernels() {
+            return Err(Stop::Failed("there are no kernels for this policy".to_string()));
+        }
+        compare(case, &shape, &mut learner, &examples)?;
+    }
+    case.done()
+}
+
+fn policy_on(shape: &PolicyConfig, weights: &Weights, device: &Device) -> Result<Policy, Stop> {
+    shape.init(device).with_weights(weights).map_err(|error| Stop::Failed(error.to_string()))
+}
+
+/// The updates of a learner.
+fn compare(case: &Case, shape: &PolicyConfig, learner: &mut Learner, examples: &[TrainingExample]) -> Result<(), Stop> {
+    let (steps, clip) = (learner.settings().iterations, learner.settings().objective.policy_loss);
     let mut updates = Vec::new();
-    for step in 0..steps as usize {
-        for (name, values) in gradient(&learner.policy(), &examples, clip) {
+    for step in 0..steps {
+        let policy = policy_on(shape, &weights(&learner.policy()), &cpu())?;
+        for (name, values) in gradient(&policy, examples, clip) {
             let norm = values.iter().map(|value| value * value).sum::<f64>().sqrt();
             norms_at_step(case, &name, step, norm)?;
         }
-        updates.push(block_on(learner.update(&examples, step)).map_err(|error| Stop::Failed(error.to_string()))?);
+        updates.push(block_on(learner.update(examples, step)).map_err(|error| Stop::Failed(error.to_string()))?);
     }
     let of = |read: fn(&turnwise::metrics::UpdateStatistics) -> f64| updates.iter().map(read).collect::<Vec<_>>();
     case.close_list("loss", &of(|update| update.loss))?;
@@ -85,16 +105,15 @@ pub fn ten_updates(case: &Case) -> Result<(), Stop> {
     case.close_list("clip_fraction", &of(|update| update.clip_fraction))?;
     case.close_list("approx_kl_k3", &of(|update| update.approximate_kl))?;
 
-    let trained = learner.policy();
-    case.close_rows("logp_after_last_update", &look(&trained, &examples).1)?;
+    let trained = policy_on(shape, &weights(&learner.policy()), &cpu())?;
+    case.close_rows("logp_after_last_update", &look(&trained, examples).1)?;
     for (name, values) in split(&weights(&trained)) {
         let norm = values.iter().map(|value| value * value).sum::<f64>().sqrt();
         case.close_entry("tensor_norms_after_last_update", &name, &[norm])?;
         case.close_entry("tensor_sums_after_last_update", &name, &[values.iter().sum()])?;
     }
-    let last = block_on(learner.update(&examples, 0)).map_err(|error| Stop::Failed(error.to_string()))?;
-    case.close("loss_after_last_update", last.loss)?;
-    case.done()
+    let last = block_on(learner.update(examples, 0)).map_err(|error| Stop::Failed(error.to_string()))?;
+    case.close("loss_after_last_update", last.loss)
 }
 
 /// Compares one step of a tensor's gradient norms; the table holds a list over steps.

@@ -11,6 +11,17 @@ export interface ChartLine {
   color: string;
   width: number;
   dots?: boolean;
+  /** A pinned run. */
+  dashed?: boolean;
+  /** Without a label at its end: another line has it. */
+  unlabelled?: boolean;
+}
+
+/** The spread of several runs, behind the lines. Never drawn where a value is missing or not a number. */
+export interface ChartBand {
+  key: string;
+  low: (number | null)[];
+  high: (number | null)[];
 }
 
 interface Settings {
@@ -18,6 +29,7 @@ interface Settings {
   height: number;
   /** The lines at the time of asking: a plot outlives its first data. */
   lines: () => ChartLine[];
+  bands: () => ChartBand[];
   yMax: number;
   yTicks: number[];
   xMax: number;
@@ -31,13 +43,13 @@ interface Settings {
 }
 
 /** Round steps of the iteration axis. */
-function iterationTicks(xMax: number): number[] {
+export function iterationTicks(xMax: number): number[] {
   const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find(size => xMax / size <= 4) ?? 1000;
   return Array.from({ length: Math.floor(xMax / step) + 1 }, (_, i) => i * step);
 }
 
 export function chartOptions(settings: Settings): uPlot.Options {
-  const { width, height, lines, yMax, yTicks, xMax, shade, format, color, font, drawn } = settings;
+  const { width, height, lines, bands, yMax, yTicks, xMax, shade, format, color, font, drawn } = settings;
   const axisFont = `10px ${font}`;
   const muted = color('--muted');
   const ink = color('--ink');
@@ -48,6 +60,28 @@ export function chartOptions(settings: Settings): uPlot.Options {
     u.ctx.save();
     u.ctx.fillStyle = shaded;
     u.ctx.fillRect(left, u.bbox.top, u.valToPos(0, 'x', true) - left, u.bbox.height);
+    u.ctx.restore();
+  };
+  /** One polygon for each stretch of iterations that has values; a single one becomes a stroke. */
+  const drawBands = (u: uPlot) => {
+    u.ctx.save();
+    u.ctx.fillStyle = ink;
+    u.ctx.strokeStyle = ink;
+    u.ctx.globalAlpha = 0.13;
+    for (const { low, high } of bands()) {
+      for (const [start, end] of stretches(low)) {
+        const at = (i: number, values: (number | null)[]): [number, number] => [
+          u.valToPos(u.data[0][i] ?? 0, 'x', true),
+          u.valToPos(values[i] ?? 0, 'y', true),
+        ];
+        u.ctx.beginPath();
+        u.ctx.moveTo(...at(start, low));
+        for (let i = start; i <= end; i++) u.ctx.lineTo(...at(i, high));
+        for (let i = end; i >= start; i--) u.ctx.lineTo(...at(i, low));
+        if (start === end) u.ctx.stroke();
+        else u.ctx.fill();
+      }
+    }
     u.ctx.restore();
   };
   /** A cross on the axis for every value that is not a number: a gap alone would hide it. */
@@ -110,6 +144,7 @@ export function chartOptions(settings: Settings): uPlot.Options {
         (line): uPlot.Series => ({
           stroke: color(line.color),
           width: line.width,
+          dash: line.dashed ? [5, 4] : [],
           spanGaps: false,
           points: {
             show: true,
@@ -121,8 +156,20 @@ export function chartOptions(settings: Settings): uPlot.Options {
         }),
       ),
     ],
-    hooks: { drawClear: [drawShade], draw: [drawCrosses, drawn] },
+    hooks: { drawClear: [drawShade, drawBands], draw: [drawCrosses, drawn] },
   };
+}
+
+/** First and last index of each run of finite values. */
+export function stretches(values: (number | null)[]): [number, number][] {
+  const found: [number, number][] = [];
+  values.forEach((value, i) => {
+    if (!Number.isFinite(value)) return;
+    const last = found.at(-1);
+    if (last && last[1] === i - 1) last[1] = i;
+    else found.push([i, i]);
+  });
+  return found;
 }
 
 /** Which points get a dot: some of a dotted line; of the others those that stand alone between gaps, which a line cannot show. */

@@ -1,7 +1,18 @@
 /** The experiment that the form shows: read from the link, changed by the person, written back to the link. */
 
 import { loadPageModule, type PageModule } from '../page-module';
-import type { Description, Difference, EnvironmentDeclaration, ExperimentConfig, Note, Setting, Value } from '../protocol';
+import type {
+  Description,
+  Difference,
+  EnvironmentDeclaration,
+  Expectation,
+  ExperimentConfig,
+  Note,
+  ReadConfig,
+  Setting,
+  Value,
+} from '../protocol';
+import { pageAddress } from './embed';
 import { notices } from './notices.svelte';
 
 type Status = 'loading' | 'ready' | 'failed';
@@ -13,10 +24,18 @@ class Experiment {
   /** Names of the tokens, indexed by token id. */
   tokenNames = $state.raw<string[]>([]);
   config = $state.raw<ExperimentConfig | null>(null);
+  /** A second configuration for comparison, with the same seed. */
+  other = $state.raw<ExperimentConfig | null>(null);
+  /** How many seeds Train makes runs of. */
+  seeds = $state(1);
+  /** What the link says that its run gave, until a setting changes. */
+  expectation = $state.raw<Expectation | null>(null);
   /** What was clamped or refused in the last link or change. */
   notes = $state.raw<Note[]>([]);
   /** Where the notes are from. */
-  notesFrom = $state<'link' | 'form'>('link');
+  notesFrom = $state<'link' | 'form' | 'file'>('link');
+  /** Counts the links and files that were opened. */
+  opened = $state(0);
   /** Counts settled changes: a slider that is still dragged does not count. */
   settled = $state(0);
 
@@ -86,9 +105,20 @@ class Experiment {
     if (!this.module) return;
     const read = this.module.read_link(hash);
     this.config = read.config;
+    this.other = read.other;
+    this.seeds = read.seeds;
+    this.expectation = read.expectation;
     this.notes = hash.length > 1 ? read.notes : [];
     this.notesFrom = 'link';
+    this.opened += 1;
     this.settled += 1;
+  }
+
+  /** Takes over the experiment of a run, with the settings added since it was made; the address follows. */
+  adopt(config: ExperimentConfig): ExperimentConfig | null {
+    this.opened += 1;
+    this.take(config, true);
+    return this.config;
   }
 
   value(name: string): Value | undefined {
@@ -118,11 +148,27 @@ class Experiment {
    * what was changed on top is named.
    */
   changesFrom(before: ExperimentConfig): Difference[] {
-    const { config, module } = this;
-    if (!config || !module || before === config) return [];
-    if (before.environment === config.environment) return module.differences(before, config);
-    const environment = module.differences(before, config).filter(({ name }) => name === 'environment');
-    return [...environment, ...module.differences(module.with_environment(before, config.environment), config)];
+    return this.config ? changesBetween(before, this.config) : [];
+  }
+
+  /** How many seeds Train makes runs of; the address follows. */
+  setSeeds(count: number): void {
+    this.seeds = count;
+    this.write();
+  }
+
+  /** The second configuration goes into the form, the first becomes the second. */
+  swap(): void {
+    const { config, other } = this;
+    if (!config || !other) return;
+    this.other = config;
+    this.take({ ...other, title: config.title }, true);
+  }
+
+  /** Forgets the second configuration. */
+  dropOther(): void {
+    this.other = null;
+    this.write();
   }
 
   /** The configuration of a file with the settings that have been added since it was made. */
@@ -135,6 +181,12 @@ class Experiment {
     if (this.config && this.module) this.take(this.module.with_recipe(this.config, name), true);
   }
 
+  /** Takes over an experiment and what it is compared with. Starts nothing; the address follows. */
+  choose(config: ExperimentConfig, other: ExperimentConfig | null): void {
+    this.other = other;
+    this.take(config, true);
+  }
+
   /** A seed that nobody chose, short enough to read aloud. */
   newSeed(): void {
     this.set('seed', (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) % 100_000);
@@ -143,13 +195,52 @@ class Experiment {
   /** Marks the end of a drag. */
   settle(): void {
     this.settled += 1;
+    this.write();
   }
 
-  /** The whole link. */
+  /** Takes over the experiment of a file. Starts nothing; the address follows, and Back leads to the experiment before it. */
+  open(read: ReadConfig): void {
+    const { module } = this;
+    if (!module) return;
+    this.onLinkOpened();
+    this.config = read.config;
+    [this.other, this.seeds, this.expectation] = [null, 1, null];
+    this.notes = read.notes;
+    this.notesFrom = 'file';
+    this.opened += 1;
+    this.settled += 1;
+    history.pushState(null, '', `#${module.to_link(read.config)}`);
+  }
+
+  /** The whole link of some settings. */
+  linkOf(config: ExperimentConfig): string {
+    return this.module ? `${pageAddress()}#${this.module.to_link(config)}` : pageAddress();
+  }
+
+  /** The whole link of the experiment alone. */
   link(): string {
-    const { origin, pathname, search } = location;
-    const fragment = this.module && this.config ? `#${this.module.to_link(this.config)}` : location.hash;
-    return `${origin === 'null' ? 'file://' : origin}${pathname}${search}${fragment}`;
+    return (
+      this.linkWith(null, null) ??
+      `${pageAddress()}${this.module && this.config ? `#${this.module.to_link(this.config)}` : location.hash}`
+    );
+  }
+
+  /** The whole link with a second configuration and what its run gave; null where that is too much for one link. */
+  linkWith(other: ExperimentConfig | null, expectation: Expectation | null): string | null {
+    const { module, config, seeds } = this;
+    const fragment = module && config ? module.write_link(config, other, seeds, expectation) : undefined;
+    return fragment === undefined ? null : `${pageAddress()}#${fragment}`;
+  }
+
+  /** The address says what the form holds, from the change on: who copies it right after a key has the key's experiment. */
+  private write(): void {
+    const { module, config, other, seeds, expectation } = this;
+    if (!module || !config) return;
+    try {
+      history.replaceState(null, '', `#${module.write_link(config, other, seeds, expectation) ?? module.to_link(config)}`);
+    } catch {
+      // Some browsers refuse after too many changes in a row: the next one is written again, and Share has its own link.
+    }
   }
 
   private take(config: ExperimentConfig, settled: boolean): void {
@@ -159,8 +250,23 @@ class Experiment {
     this.notes = read.notes;
     this.notesFrom = 'form';
     if (settled) this.settled += 1;
-    history.replaceState(null, '', `#${this.module.to_link(read.config)}`);
+    // The link spoke of another run.
+    this.expectation = null;
+    if (this.other) this.other = { ...this.other, seed: read.config.seed };
+    if (settled) this.write();
   }
 }
 
 export const experiment = new Experiment();
+
+/**
+ * In what one experiment differs from another. Another environment brings defaults and parameters of its own: of those, only
+ * what was changed on top is named.
+ */
+export function changesBetween(before: ExperimentConfig, after: ExperimentConfig): Difference[] {
+  const { module } = experiment;
+  if (!module || before === after) return [];
+  if (before.environment === after.environment) return module.differences(before, after);
+  const environment = module.differences(before, after).filter(({ name }) => name === 'environment');
+  return [...environment, ...module.differences(module.with_environment(before, after.environment), after)];
+}

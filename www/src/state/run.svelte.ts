@@ -11,17 +11,25 @@ import type {
   WarmStartReport,
 } from '../protocol';
 
+import type { Job } from './series.svelte';
+
 /** How many batches a run keeps; more are thinned out. */
 const KEPT_BATCHES = 24;
 
 export type RunKind = 'recorded' | 'live';
 
 export class Run {
+  /** Under which it is kept in this browser. */
+  readonly id: string = crypto.randomUUID?.() ?? String(Math.random());
   readonly kind: RunKind;
   readonly config: ExperimentConfig;
   /** For a recorded run: the command and machine it was made with. */
   readonly madeWith: string;
+  /** Its place among several seeds or in a comparison. */
+  readonly job: Job | null;
   reports = $state.raw<Report[]>([]);
+  /** Steps that were done elsewhere, before it was opened here from a checkpoint. */
+  begun = $state(0);
   /** Loss after each update of a live warm start. */
   imitation = $state.raw<{ step: number; loss: number }[]>([]);
   /** Kept episodes, by iteration. */
@@ -34,7 +42,9 @@ export class Run {
   /** The iteration whose batch is on show; null follows the newest. */
   pinned = $state<number | null>(null);
 
-  constructor(kind: RunKind, config: ExperimentConfig, madeWith = '') {
+  constructor(kind: RunKind, config: ExperimentConfig, madeWith = '', job: Job | null = null, id: string | null = null) {
+    if (id !== null) this.id = id;
+    this.job = job;
     this.kind = kind;
     this.config = config;
     this.madeWith = madeWith;
@@ -50,6 +60,11 @@ export class Run {
     return run;
   }
 
+  /** What the form held when it was begun. */
+  get form(): ExperimentConfig {
+    return this.job?.form ?? this.config;
+  }
+
   /** Seconds of work in the first `iterations` steps. */
   seconds(iterations = this.reports.length): number {
     return this.reports.slice(0, iterations).reduce((sum, report) => sum + report.seconds, 0);
@@ -58,6 +73,16 @@ export class Run {
   /** Whether the run reached its stated end or cannot go on. */
   get over(): boolean {
     return this.stop?.kind === 'finished' || this.stop?.kind === 'non_finite';
+  }
+
+  /** Forgets what came after `iteration` steps. */
+  cut(iteration: number): void {
+    const before = (entry: { iteration: number }) => entry.iteration < iteration;
+    this.reports = this.reports.filter(before);
+    this.batches = this.batches.filter(before);
+    this.measured = this.measured.filter(before);
+    if (this.pinned !== null && this.pinned >= iteration) this.pinned = null;
+    this.stop = null;
   }
 
   addReport(report: Report): void {

@@ -1,25 +1,31 @@
 /** The training worker seen from the page: what it does now, what it is told next, and the run that comes of it. */
 
 import { drawInTurn, stopDrawing } from '../frames.svelte';
-import type { Batch, DeviceChoice, DeviceReport, Event as EngineEvent, Phase } from '../protocol';
-import type { Broken, FromWorker, ToWorker } from '../worker';
+import type { Counterfactual, DeviceChoice, DeviceReport, Event as EngineEvent, ExperimentConfig, Phase } from '../protocol';
+import type { KeptRun } from '../storage';
+import type { Words } from '../words/en';
+import type { Broken, Checkpoint, ExportedPolicy, FromWorker, NotKept, Workers } from '../worker';
+import { BatchPace } from './batch-pace';
+import { Clock } from './clock.svelte';
+import type { CounterfactualRequest } from './counterfactual.svelte';
 import { experiment } from './experiment.svelte';
+import { kept } from './kept.svelte';
 import { Measurement } from './measurement.svelte';
 import { notices } from './notices.svelte';
 import { loadRecorded } from './recorded';
 import { Run } from './run.svelte';
+import type { Job } from './series.svelte';
+import { WorkerLink } from './worker-link';
+import { workers } from './workers.svelte';
 
 /**
  * What goes on: nothing, the engine's download, the set-up of a run, training, one phase, the end of a phase after Pause, or the
- * measurement of true credit.
+ * measurement of true credit, or playing on from a changed turn.
  */
-export type Activity = 'idle' | 'loading' | 'preparing' | 'running' | 'stepping' | 'pausing' | 'measuring';
+export type Activity = 'idle' | 'loading' | 'preparing' | 'running' | 'stepping' | 'pausing' | 'measuring' | 'replaying';
 
-/** Least time between two batches shown while training, in milliseconds: none can be read faster. */
-const BATCH_INTERVAL = 1000;
-
-/** After this many milliseconds the worker's messages are taken in even if no frame was drawn, as in a hidden tab. */
-const LATEST = 500;
+/** A device that is lost again this soon is not asked for once more: the run goes on on the CPU. In milliseconds. */
+const LOST_AGAIN = 60_000;
 
 class Trainer {
   activity = $state<Activity>('idle');
@@ -33,10 +39,7 @@ class Trainer {
   next = $state<Phase>('sample');
   /** Of the download in bytes, or of the imitation in updates. */
   progress = $state.raw<{ stage: 'download' | 'imitation'; done: number; total: number } | null>(null);
-  /** Milliseconds trained so far, and since when the clock runs. */
-  private trainedMs = $state(0);
-  private since = $state<number | null>(null);
-  private now = $state(0);
+  readonly clock = new Clock();
 
   /** The worker has the live run set up. */
   private configured = $state(false);
@@ -47,16 +50,28 @@ class Trainer {
   run: Run | null = $derived(this.live ?? this.recorded);
 
   /** In what the form differs from the run on show. */
-  differences = $derived(this.run && experiment.config ? experiment.changesFrom(this.run.config) : []);
+  differences = $derived(this.run && experiment.config ? experiment.changesFrom(this.run.form) : []);
 
   busy = $derived(this.activity !== 'idle');
 
   /** Whether the next run would compute on another device than the worker was told. */
   deviceChanged = $derived(this.live !== null && this.configured && this.deviceChoice !== this.configuredDevice);
 
+  /** What the live run goes on from when the worker does not have it. */
+  private checkpoint = $state.raw<Checkpoint | null>(null);
+
+  /** Steps done of the live run, those before its first report here included. */
+  steps = $derived(
+    Math.max((this.live?.reports.at(-1)?.iteration ?? -1) + 1, this.checkpoint?.iteration ?? 0, this.live?.begun ?? 0),
+  );
+
   /** Whether Train goes on with the live run instead of starting a new one. */
   resumable = $derived(
-    this.live !== null && !this.live.over && this.configured && this.differences.length === 0 && !this.deviceChanged,
+    this.live !== null &&
+      !this.live.over &&
+      (this.configured || this.checkpoint !== null) &&
+      this.differences.length === 0 &&
+      !this.deviceChanged,
   );
 
   /** Whether something that was trained and could go on would be lost with the page. */
@@ -64,10 +79,19 @@ class Trainer {
     const { live } = this;
     if (!live || live.over) return false;
     if (this.activity === 'running' || this.activity === 'stepping' || this.activity === 'pausing') return true;
-    return this.configured && (live.reports.length > 0 || live.batches.length > 0);
+    return (this.configured || this.checkpoint !== null) && (live.reports.length > 0 || live.batches.length > 0);
   });
 
+  /** This browser keeps no runs. */
+  private notKept = $state(false);
+
+  /** Whether leaving the page would interrupt training, or lose a run that is not kept. */
+  asksOnLeaving = $derived(['running', 'stepping', 'pausing'].includes(this.activity) || (this.notKept && this.unfinished));
+
   readonly measurement = new Measurement();
+
+  /** What came of the turn that was changed last. */
+  counterfactualFound = $state.raw<Counterfactual | null>(null);
 
   /** The step whose episodes were credited last: those are measured. */
   creditedIteration: number | null = $derived(this.live?.batches.findLast(batch => batch.credit !== null)?.iteration ?? null);
@@ -80,26 +104,26 @@ class Trainer {
     return this.configured ? null : 'gone';
   });
 
-  elapsed = $derived((this.trainedMs + (this.since === null ? 0 : Math.max(0, this.now - this.since))) / 1000);
-
   /** Which iteration the page shows, so that its batch is not thinned out. */
   shownIteration: () => number | null = () => null;
-  /** Whether the page is still busy with the batch it was given last. */
-  drawing: () => boolean = () => false;
+  /** When batches are shown. */
+  readonly pace = new BatchPace();
 
-  private worker: Worker | null = null;
+  /** Called when a run stands still: paused, at its end, or broken off by a number that is none; `paused` where Pause was pressed. */
+  onStopped: (run: Run, paused: boolean) => void = () => {};
+
+  private link = new WorkerLink(message => this.take(message));
   private loaded = false;
+  /** When the device was lost last, and whether the run went on on the CPU for that. */
+  private lostAt = Number.NEGATIVE_INFINITY;
+  private fellBack = false;
+  /** Who waits for the policy or for the last checkpoint. */
+  private policyAsked: ((answer: ExportedPolicy) => void) | null = null;
+  private checkpointAsked: ((answer: Checkpoint | null) => void) | null = null;
   private after: 'train' | 'step' | null = null;
-  /** Messages of the worker that are not taken in yet. */
-  private inbox: FromWorker[] = [];
-  private inboxTimer: ReturnType<typeof setTimeout> | undefined;
-  /** The newest batch, until the page has time to show it. */
-  private waiting: Batch | null = null;
-  private lastBatch = 0;
-  private batchTimer: ReturnType<typeof setTimeout> | undefined;
-  private batchOwner = {};
+  /** A new run was asked for and is not on show yet. */
+  private beginning = false;
   private runOwner = {};
-  private clock: ReturnType<typeof setInterval> | undefined;
 
   async loadRecorded(): Promise<void> {
     this.recorded = await loadRecorded();
@@ -112,6 +136,11 @@ class Trainer {
     else this.begin('train');
   }
 
+  /** Begins a run of a series. */
+  trainJob(job: Job): void {
+    if (!this.busy) this.begin('train', job);
+  }
+
   step(): void {
     if (this.busy) return;
     if (this.resumable) this.go('step');
@@ -122,7 +151,7 @@ class Trainer {
   pause(): void {
     if (this.activity !== 'running') return;
     this.activity = 'pausing';
-    this.post({ type: 'pause' });
+    this.link.post({ type: 'pause' });
   }
 
   /** Re-rolls every state of the episodes credited last until it was done `rolls` times; while it goes on, asks for more. */
@@ -130,14 +159,21 @@ class Trainer {
     if (this.unmeasurable !== null) return;
     this.activity = 'measuring';
     this.measurement.ask(rolls);
-    this.post({ type: 'measure_credit', rolls });
+    this.link.post({ type: 'measure_credit', rolls });
   }
 
   /** Ends the measurement; what was measured stays, and can be gone on with. */
   stopMeasuring(): void {
     if (this.activity !== 'measuring') return;
     this.measurement.stop();
-    this.post({ type: 'pause' });
+    this.link.post({ type: 'pause' });
+  }
+
+  /** Lets the policy play on from a changed turn of an episode credited last. */
+  counterfactual(request: CounterfactualRequest): void {
+    if (this.unmeasurable !== null || this.busy) return;
+    this.activity = 'replaying';
+    this.link.post({ type: 'counterfactual', ...request });
   }
 
   /** Drops the live run; the recorded one is on show again. A worker that computes is ended at once, not after its phase. */
@@ -145,117 +181,182 @@ class Trainer {
     if (this.busy) this.replaceWorker();
     this.clear();
     this.live = null;
+    kept.hold(null);
+  }
+
+  /** Goes on with a run that was interrupted, where it stood. */
+  async resume(run: KeptRun): Promise<void> {
+    if (this.busy) return;
+    if (!(await kept.take(run.id))) {
+      notices.show({ id: 'resume', text: words => words.notices.elsewhere });
+      return;
+    }
+    const current = await kept.current(run.id);
+    const found = current && (await kept.open(current));
+    const config = found && !this.busy ? experiment.adopt(current.config) : null;
+    if (!found || !config) {
+      kept.hold(null);
+      if (!found) notices.show({ id: 'resume', text: words => words.notices.notResumed });
+      return;
+    }
+    this.clear();
+    this.live = new Run('live', config, '', null, run.id);
+    this.live.reports = found.reports;
+    this.checkpoint = { iteration: current.iteration, bytes: found.bytes };
+    this.train();
+  }
+
+  /** Goes to the state after `iteration` steps. Nothing is trained; later steps can be gone forward to until the next one is done. */
+  async backTo(iteration: number): Promise<void> {
+    const run = this.live;
+    const found = run && !this.busy ? await kept.checkpoint(iteration) : null;
+    if (!run || !found || this.busy || run !== this.live) return;
+    run.cut(iteration);
+    run.reports = found.reports.filter(report => report.iteration < iteration);
+    this.checkpoint = { iteration, bytes: found.bytes };
+    this.configured = false;
+    this.measurement.clear();
+    [this.done, this.next] = [null, 'sample'];
+  }
+
+  /** Opens a checkpoint: its experiment in the form, and a run that goes on from it when Train is pressed. */
+  importCheckpoint(bytes: Uint8Array, config: ExperimentConfig, iteration: number): void {
+    if (this.busy) this.replaceWorker();
+    this.clear();
+    const own = experiment.adopt(config);
+    if (!own) return;
+    this.live = new Run('live', own);
+    this.live.begun = iteration;
+    this.checkpoint = { iteration, bytes };
+    kept.hold(this.live.id);
+  }
+
+  /** Why the policy cannot be handed out now; null where it can. */
+  unexportable: 'recorded' | 'training' | 'gone' | null = $derived.by(() => {
+    if (!this.live) return 'recorded';
+    if (this.busy) return 'training';
+    return this.configured ? null : 'gone';
+  });
+
+  /** The policy as files that Hugging Face transformers loads. */
+  exportPolicy(): Promise<ExportedPolicy> {
+    return new Promise(resolve => {
+      this.policyAsked = resolve;
+      this.link.post({ type: 'export_policy' });
+    });
+  }
+
+  /** The checkpoint after the last step of the live run; null where there is none. */
+  exportCheckpoint(): Promise<Checkpoint | null> {
+    if (!this.link.there || !this.configured) return Promise.resolve(this.checkpoint);
+    return new Promise(resolve => {
+      this.checkpointAsked = resolve;
+      this.link.post({ type: 'send_checkpoint' });
+    });
+  }
+
+  /** Shows a run from a file in place of the one on show, which is dropped. */
+  open(run: Run): void {
+    this.reset();
+    this.recorded = run;
+    this.recordedFailed = false;
   }
 
   /** Stops what runs and keeps what was learned on show: another experiment was opened. */
   halt(): void {
     if (this.activity === 'running') this.pause();
+    else if (this.activity === 'measuring') this.stopMeasuring();
     else if (this.activity === 'loading' || this.activity === 'preparing') {
+      const { checkpoint } = this;
       this.replaceWorker();
       this.clear();
-      if (this.live?.reports.length === 0) this.live = null;
+      this.checkpoint = checkpoint;
+      if (this.live?.reports.length === 0 && !checkpoint) {
+        this.live = null;
+        kept.hold(null);
+      }
     }
   }
 
-  private begin(then: 'train' | 'step'): void {
-    const config = experiment.config;
+  private begin(then: 'train' | 'step', job: Job | null = null): void {
+    const config = job?.config ?? experiment.config;
     if (!config) return;
     notices.close('stopped');
     notices.close('broken');
     this.clear();
     this.activity = 'loading';
     this.after = then;
-    // The run on show gives way to a new one in a frame after that of the press itself.
+    // The worker starts in a frame after that of the press itself, and the run on show gives way to a new one in the next.
+    this.beginning = true;
     drawInTurn(this.runOwner, () => {
-      this.live = new Run('live', config);
+      if (!this.link.there) {
+        this.startWorker();
+        return this.link.there;
+      }
+      this.beginning = false;
+      this.live = new Run('live', config, '', job);
+      kept.hold(this.live.id);
       if (this.loaded) this.configure();
-      else this.startWorker();
       return false;
     });
   }
 
   private startWorker(): void {
-    this.activity = 'loading';
-    if (this.worker) return;
-    let worker: Worker;
-    try {
-      worker = new Worker(new URL('../worker.ts', import.meta.url), { type: 'module' });
-    } catch (error) {
-      this.broke({ type: 'broken', cause: 'module', detail: String(error) });
-      return;
-    }
-    this.worker = worker;
-    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
-      if (worker === this.worker) this.receive(data);
-    };
-    // The script itself did not load.
-    worker.onerror = event => {
-      if (worker === this.worker) this.receive({ type: 'broken', cause: 'download', detail: event.message ?? '' });
-    };
-    this.post({ type: 'start', base: document.baseURI });
+    this.link.start();
+    this.share();
+  }
+
+  /** Says how many workers are to compute on the CPU; taken in while the run stands still. */
+  share(): void {
+    this.link.post({ type: 'share', workers: workers.wanted });
   }
 
   private replaceWorker(): void {
-    this.worker?.terminate();
-    this.worker = null;
+    this.link.end();
     this.loaded = false;
-    this.inbox = [];
   }
-
-  /** Messages are taken in when their turn to be drawn comes: what they change is laid out once a frame, not once a message. */
-  private receive(message: FromWorker): void {
-    this.inbox.push(message);
-    if (document.hidden) {
-      this.takeAll();
-      return;
-    }
-    drawInTurn(this, this.takeAll);
-    this.inboxTimer ??= setTimeout(this.takeAll, LATEST);
-  }
-
-  private takeAll = (): boolean => {
-    clearTimeout(this.inboxTimer);
-    this.inboxTimer = undefined;
-    const messages = this.inbox;
-    this.inbox = [];
-    for (const message of messages) {
-      if (message.type === 'broken') {
-        // The worker is replaced: nothing that it said later counts.
-        this.broke(message);
-        break;
-      }
-      const { worker } = this;
-      this.take(message);
-      if (worker !== this.worker) break;
-    }
-    return false;
-  };
 
   private configure(): void {
     if (!this.live) return;
     this.activity = 'preparing';
     this.progress = null;
     this.configuredDevice = this.deviceChoice;
-    this.post({ type: 'configure', config: this.live.config, device: this.deviceChoice });
+    const { id, config } = this.live;
+    const plain = $state.snapshot(config) as ExperimentConfig;
+    this.link.post({ type: 'keep', id, config: plain, checkpoint: this.checkpoint?.bytes ?? null });
+    const device = this.fellBack ? 'cpu' : this.deviceChoice;
+    this.link.post({ type: 'configure', config, device, resume: this.checkpoint !== null });
   }
 
   private go(what: 'train' | 'step'): void {
     if (this.live) this.live.stop = null;
+    if (!this.configured) {
+      this.after = what;
+      this.activity = 'loading';
+      if (this.loaded) this.configure();
+      else this.startWorker();
+      return;
+    }
     this.activity = what === 'train' ? 'running' : 'stepping';
-    this.startClock();
-    this.post({ type: what });
+    this.clock.start();
+    this.link.post({ type: what });
   }
 
-  private take(event: EngineEvent): void {
+  private take(event: FromWorker): void {
+    if (event.type === 'broken') {
+      this.broke(event);
+      return;
+    }
     if (event.type === 'loaded') {
       this.loaded = true;
-      if (this.live && this.activity === 'loading') this.configure();
+      if (this.live && this.activity === 'loading' && !this.beginning) this.configure();
       return;
     }
     if (event.type === 'failed') {
-      this.broke({ type: 'broken', cause: 'panic', detail: event.message });
+      this.broke({ type: 'broken', cause: 'panic', detail: event.message, checkpoint: null });
       return;
     }
+    if (this.takeAnswer(event)) return;
     const run = this.live;
     if (!run) return;
     if (event.type === 'progress') this.progress = event;
@@ -263,16 +364,45 @@ class Trainer {
     else if (event.type === 'device') this.setDevice(run, event.device);
     else if (event.type === 'ready') this.ready(run, event);
     else if (event.type === 'phase') this.phase(run, event);
+    else if (event.type === 'counterfactual') this.counterfactualFound = event.counterfactual;
     else if (event.type === 'true_credit') {
       run.addMeasured(event.measured);
       this.measurement.answered(event.measured.iteration, event.measured.accuracy.rolls);
     } else if (this.activity === 'measuring') this.measuringStopped(event);
+    else if (this.activity === 'replaying') this.activity = 'idle';
     else this.stopped(run, event);
   }
 
-  private setDevice(run: Run, device: DeviceReport): void {
+  /** Answers that belong to no run. */
+  private takeAnswer(
+    event: Exclude<FromWorker, Broken>,
+  ): event is NotKept | ExportedPolicy | Workers | Extract<FromWorker, { type: 'checkpoint' }> {
+    if (event.type === 'workers') {
+      workers.told(event);
+      return true;
+    }
+    if (event.type === 'not_kept') {
+      this.notKept = true;
+      notices.show({ id: 'storage', text: words => words.notices.notKept, detail: event.detail });
+      return true;
+    }
+    if (event.type === 'policy') {
+      this.policyAsked?.(event);
+      this.policyAsked = null;
+      return true;
+    }
+    if (event.type !== 'checkpoint') return false;
+    this.checkpointAsked?.(event.checkpoint);
+    this.checkpointAsked = null;
+    return true;
+  }
+
+  private setDevice(run: Run, told: DeviceReport): void {
+    // The CPU was not chosen where it took the place of a device that was lost twice.
+    const device: DeviceReport = this.fellBack ? { ...told, reason: 'device_lost' } : told;
     this.device = device;
     run.device = device;
+    if (device.kind === 'webgpu') workers.count = null;
     if (device.reason === 'device_lost' || device.reason === 'device_refused') {
       notices.show({ id: 'device', text: words => words.device.reasons[device.reason], detail: device.detail });
     }
@@ -282,6 +412,14 @@ class Trainer {
     run.warmStart = event.warm_start;
     this.progress = null;
     this.configured = true;
+    if (this.checkpoint !== null) {
+      run.cut(event.iteration);
+      const { note } = event.warm_start;
+      if (event.warm_start.source !== 'checkpoint') {
+        notices.show({ id: 'resume', text: words => words.notices.checkpointRefused, detail: note });
+      }
+    }
+    this.checkpoint = null;
     const next = this.after;
     this.after = null;
     if (next) this.go(next);
@@ -293,28 +431,8 @@ class Trainer {
     this.next = event.next;
     if (event.report) run.addReport(event.report);
     if (!event.batch) return;
-    this.waiting = event.batch;
-    if (this.activity === 'running') this.showBatchLater(run);
-    else this.showBatch(run);
-  }
-
-  /** While training, not more often than can be followed, and only once the last batch is drawn. */
-  private showBatchLater(run: Run): void {
-    clearTimeout(this.batchTimer);
-    const wait = Math.max(this.drawing() ? 100 : 0, this.lastBatch + BATCH_INTERVAL - performance.now());
-    this.batchTimer = setTimeout(() => {
-      if (this.drawing() && !document.hidden) this.showBatchLater(run);
-      else drawInTurn(this.batchOwner, () => this.showBatch(run));
-    }, wait);
-  }
-
-  private showBatch(run: Run): boolean {
-    clearTimeout(this.batchTimer);
-    stopDrawing(this.batchOwner);
-    if (this.waiting) run.addBatch(this.waiting, this.shownIteration());
-    this.waiting = null;
-    this.lastBatch = performance.now();
-    return false;
+    this.pace.later(event.batch, batch => run.addBatch(batch, this.shownIteration()));
+    if (this.activity !== 'running') this.pace.now();
   }
 
   /** The run stands where it stood. */
@@ -325,65 +443,72 @@ class Trainer {
     }
     const next = this.measurement.ended();
     if (next === 'done') this.activity = 'idle';
-    else if (next === 'stop the next') this.post({ type: 'pause' });
+    else if (next === 'stop the next') this.link.post({ type: 'pause' });
   }
 
   private stopped(run: Run, event: Extract<EngineEvent, { type: 'stopped' }>): void {
-    this.showBatch(run);
+    void kept.refresh();
+    this.pace.now();
     run.stop = event.reason;
+    const paused = this.activity === 'pausing';
     this.activity = 'idle';
-    this.stopClock();
+    this.clock.stop();
     const { reason, iteration } = event;
     if (reason.kind === 'non_finite') {
       notices.show({ id: 'stopped', text: words => words.notices.nonFinite(reason.quantity, iteration + 1) });
     }
+    this.onStopped(run, paused);
   }
 
   private broke(event: Broken): void {
+    const { activity } = this;
     this.replaceWorker();
+    stopDrawing(this.runOwner);
+    this.beginning = false;
     this.activity = 'idle';
-    this.stopClock();
+    this.clock.stop();
+    this.checkpoint = event.checkpoint ?? (this.configured ? null : this.checkpoint);
     this.configured = false;
     this.measurement.clear();
     this.progress = null;
-    if (this.live?.reports.length === 0 && this.live.batches.length === 0) this.live = null;
-    notices.show({ id: 'broken', text: words => words.notices.broken[event.cause], detail: event.detail });
+    const run = this.live;
+    if (run && this.checkpoint) {
+      run.cut(this.checkpoint.iteration);
+      if (event.cause === 'device_lost') {
+        this.goOnElsewhere(activity === 'running' || activity === 'preparing', this.checkpoint.iteration, event.detail);
+        return;
+      }
+    } else if (run?.reports.length === 0 && run.batches.length === 0) this.live = null;
+    const goesOn = this.checkpoint !== null && event.cause === 'panic';
+    const text = (words: Words) => (goesOn ? words.notices.brokenGoesOn : words.notices.broken[event.cause]);
+    notices.show({ id: 'broken', text, detail: event.detail });
+  }
+
+  /** The device was lost: a new one is asked for, or the CPU takes over where that was lost at once too. */
+  private goOnElsewhere(training: boolean, iteration: number, detail: string): void {
+    const now = performance.now();
+    this.fellBack ||= now - this.lostAt < LOST_AGAIN;
+    this.lostAt = now;
+    notices.show({ id: 'device', text: words => words.notices.deviceLost(iteration, training), detail });
+    if (training) this.go('train');
   }
 
   private clear(): void {
-    clearTimeout(this.batchTimer);
-    stopDrawing(this.batchOwner);
+    notices.close('resume');
     stopDrawing(this.runOwner);
-    this.waiting = null;
-    this.lastBatch = 0;
-    this.stopClock();
+    this.beginning = false;
+    this.pace.clear();
+    this.clock.reset();
     this.activity = 'idle';
     this.after = null;
     this.progress = null;
     this.done = null;
     this.next = 'sample';
     this.configured = false;
+    this.checkpoint = null;
+    this.fellBack = false;
     this.measurement.clear();
-    this.trainedMs = 0;
-  }
-
-  private startClock(): void {
-    this.since = performance.now();
-    this.now = this.since;
-    clearInterval(this.clock);
-    this.clock = setInterval(() => {
-      this.now = performance.now();
-    }, 500);
-  }
-
-  private stopClock(): void {
-    clearInterval(this.clock);
-    if (this.since !== null) this.trainedMs += performance.now() - this.since;
-    this.since = null;
-  }
-
-  private post(message: ToWorker): void {
-    this.worker?.postMessage(message);
+    this.counterfactualFound = null;
   }
 }
 

@@ -4,10 +4,12 @@ import type { Language } from '../format';
 import type { Text } from '../protocol';
 import { en, type Words } from '../words/en';
 import { zh } from '../words/zh';
+import { fromQuery } from './embed';
 
 export type Theme = 'light' | 'dark';
 
-function stored(key: string): string | null {
+/** What this browser keeps under a key. */
+export function stored(key: string): string | null {
   try {
     return localStorage.getItem(key);
   } catch {
@@ -15,7 +17,8 @@ function stored(key: string): string | null {
   }
 }
 
-function store(key: string, value: string): void {
+/** Keeps a text in this browser. */
+export function store(key: string, value: string): void {
   try {
     localStorage.setItem(key, value);
   } catch {
@@ -24,12 +27,16 @@ function store(key: string, value: string): void {
 }
 
 function firstLanguage(): Language {
+  const asked = fromQuery('lang', ['en', 'zh'] as const);
+  if (asked) return asked;
   const kept = stored('turnwise-language');
   if (kept === 'en' || kept === 'zh') return kept;
   return navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
 }
 
 function firstTheme(): Theme {
+  const asked = fromQuery('theme', ['light', 'dark'] as const);
+  if (asked) return asked;
   const kept = stored('turnwise-theme');
   if (kept === 'light' || kept === 'dark') return kept;
   return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
@@ -43,8 +50,13 @@ class Ui {
   constructor() {
     const narrow = matchMedia('(max-width: 640px)');
     this.phone = narrow.matches;
+    let settling: ReturnType<typeof setTimeout> | undefined;
     narrow.addEventListener('change', () => {
-      this.phone = narrow.matches;
+      // A window may be narrow for a moment, as while the whole page is captured: rows made anew for that would take many frames.
+      clearTimeout(settling);
+      settling = setTimeout(() => {
+        this.phone = narrow.matches;
+      }, 150);
     });
     this.apply();
   }

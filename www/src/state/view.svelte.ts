@@ -16,6 +16,7 @@ import {
   tokenWidth,
 } from '../episodes';
 import { tokenLabel } from '../format';
+import { alwaysInTurn } from '../frames.svelte';
 import { creditPalette } from '../palette';
 import type { Batch, CreditMethod, ExperimentConfig, MeasuredCredit, Part } from '../protocol';
 import type { Words } from '../words/en';
@@ -34,7 +35,8 @@ class View {
   group = $state<number | null>(null);
   quantity = $state<Quantity>('advantage');
   table = $state(false);
-  hiddenState = $state(false);
+  /** Whether the environment's hidden state stands beside what the policy saw. */
+  hiddenState = $state(true);
   byReturn = $state(false);
   selection = $state.raw<Selection | null>(null);
   hover = $state.raw<Selection | null>(null);
@@ -55,12 +57,24 @@ class View {
     );
   });
 
-  private wanted = $derived(experiment.config ? credits.settingsOf(experiment.config) : null);
-  private trained = $derived(trainer.run ? credits.settingsOf(trainer.run.config) : null);
+  /** What the form asks for. In a frame of its own: crediting a batch again takes longer than moving a slider. */
+  private form = alwaysInTurn(() => ({ config: experiment.config, settled: experiment.settled }));
+  private wanted = $derived(this.form.current.config ? credits.settingsOf(this.form.current.config) : null);
+  private trained = $derived(trainer.run ? credits.settingsOf(trainer.run.form) : null);
+
+  /** The form asks for another task than that of the episodes on show. */
+  otherTask = $derived(
+    experiment.config !== null && trainer.run !== null && experiment.config.environment !== trainer.run.form.environment,
+  );
 
   /** The credit on show is not the one the batch was trained with. */
   again = $derived(
-    this.batch?.credit != null && experiment.module !== null && this.wanted !== null && this.wanted !== this.trained,
+    this.batch?.credit != null &&
+      experiment.module !== null &&
+      this.wanted !== null &&
+      this.wanted !== this.trained &&
+      // Rewards and credit of another task say nothing about these episodes.
+      this.form.current.config?.environment === trainer.run?.form.environment,
   );
 
   /** The configuration whose credit is on show. */
@@ -99,14 +113,19 @@ class View {
     return this.quantity === 'true_credit' ? 'measurement' : null;
   });
 
-  lossMask = $derived(experiment.config?.loss_mask ?? trainer.run?.config.loss_mask ?? true);
+  /** As the run on show was trained, until the person moves the switch. */
+  lossMask = $derived.by(() => {
+    const { run } = trainer;
+    const wanted = experiment.config?.loss_mask ?? true;
+    return run && wanted === run.form.loss_mask ? run.config.loss_mask : wanted;
+  });
 
   groups = $derived(this.batch?.groups.length ?? 0);
   groupShown = $derived(Math.min(this.group ?? (this.batch ? tellingGroup(this.batch) : 0), Math.max(0, this.groups - 1)));
 
   /** End of the colour scale. It stands still while a slider is dragged, else every colour would lie. */
   clamp = $derived.by(() => {
-    void experiment.settled;
+    void this.form.current.settled;
     void this.batch;
     const quantity = this.quantity;
     void this.measured;
@@ -133,7 +152,11 @@ class View {
   /** Whether rows of the batch on show are still being drawn. */
   drawing = false;
 
-  noSignal = $derived(this.shown?.credit?.no_signal[this.groupShown] ?? false);
+  /** No advantage in the group, and not for want of values. */
+  noSignal = $derived.by(() => {
+    const credit = this.shown?.credit;
+    return (credit?.no_signal[this.groupShown] ?? false) && !credit?.needs_values;
+  });
 
   /** The selected token, or the first token of a telling turn while nothing was selected. */
   selected = $derived.by(() => locate(this.rows, this.selection) ?? locate(this.rows, opening(this.rows)));

@@ -13,6 +13,26 @@ export const creditEn = {
     fact: 'what happened',
     rewards: 'rewards that count',
     noReward: 'no reward',
+    discount: 'discount',
+    discountHelp: 'γ to the power of the turns between this one and the one that earned the reward',
+    later: (turns: number, whole: boolean): string => {
+      const count = turns === 1 ? '1 turn' : `${turns} turns`;
+      if (whole) return turns === 0 ? 'in the first turn' : `${count} after the first`;
+      return turns === 0 ? 'in this turn' : `${count} later`;
+    },
+    baselineOf: (peers: number): string => (peers > 1 ? 'mean of peers' : 'baseline'),
+    spread: 'spread of peers',
+    epsilon: (deviation: string, epsilon: string) => `${deviation} + ${epsilon}`,
+    dots: (peers: number) => `Values of ${peers} peers: hollow. This one: filled. Bar: their mean.`,
+    band: (low: string, high: string) => `The clip leaves ratios from ${low} to ${high} alone`,
+    inside: 'inside the band, not clipped; first update of the step',
+    whitened: 'whitening',
+    ofTokens: (tokens: number) => `of ${tokens.toLocaleString('en')} trained tokens: gradient ÷ sum of all sizes`,
+    weightIs: 'weight =',
+    lossIs: (loss: string, weight: string, share: string, total: string) =>
+      `loss: −weight × aggregation = ${loss} × ${weight} = ${share}, a part of the policy loss ${total}`,
+    shareIs: (share: string) => `· share of the gradient ${share}`,
+    others: 'The loss has terms beside the policy loss (entropy or KL), which this share leaves out.',
     valueAfter: 'γ × value after the turn:',
     part: 'compared',
     kinds: {
@@ -45,7 +65,7 @@ export const creditEn = {
     advantage: 'weight in the update',
     ratio: 'probability ratio',
     clipped: 'clipped: no gradient',
-    first: 'first update of the step',
+    first: 'first update of the step: not clipped',
     share: 'share of the gradient',
     loss: (share: string, loss: string) => `adds ${share} to the policy loss ${loss}`,
     pairs: 'DPO compares whole episodes in pairs: its loss has no share of a token.',

@@ -1,7 +1,11 @@
 /** Every sentence of the page in English. The Chinese file has the same keys: the compiler sees to it. */
 
 import type { RewardMode, RewardTerm } from '../protocol';
+import { compareEn } from './en-compare';
 import { creditEn } from './en-credit';
+import { filesEn } from './en-files';
+import { lessonsEn } from './en-lessons';
+import { whatIfEn } from './en-whatif';
 
 interface Summary {
   groups: string;
@@ -19,7 +23,11 @@ interface Summary {
 const episodes = (count: number) => (count === 1 ? '1 episode' : `${count} episodes`);
 
 export const en = {
+  ...compareEn,
   ...creditEn,
+  ...whatIfEn,
+  ...filesEn,
+  ...lessonsEn,
   comma: ', ',
   close: 'Close',
   reload: 'Reload',
@@ -42,6 +50,7 @@ export const en = {
     before: 'chosen at Train',
     beforeReason: 'The device is chosen when you press Train: WebGPU where the browser offers a graphics adapter, else the CPU.',
     choices: { auto: 'Automatic', gpu: 'GPU (WebGPU)', cpu: 'CPU' },
+    workers: (count: number) => (count === 1 ? '1 worker' : `${count} workers`),
     reasons: {
       adapter_found: 'The browser offers a graphics adapter.',
       chosen: 'You chose this device.',
@@ -58,6 +67,7 @@ export const en = {
     title: 'Experiment:',
     link: 'Link:',
     form: 'Settings:',
+    file: 'File:',
     notes: (count: number) => `${count} remarks.`,
   },
 
@@ -75,7 +85,23 @@ export const en = {
       module: 'The browser refused the training module: it may lack WebAssembly features such as SIMD.',
       panic:
         'Training broke off because of an error in the program; the worker was replaced and the curve is kept. Press Train for a new run.',
+      device_lost: 'The GPU was lost before there was anything to go on from. Press Train for a new run.',
     },
+    brokenGoesOn:
+      'Training broke off because of an error in the program; the worker was replaced. The run is kept up to its last step: Go on takes it up from there.',
+    deviceLost: (iteration: number, training: boolean) =>
+      `The GPU was lost. ${training ? 'Training goes on' : 'The run can go on'} from step ${iteration} with the last good weights, on a new device or on the CPU: the badge says which.`,
+    workerLost: (left: number) =>
+      `A worker stopped. Nothing is lost: its jobs are done by the others, and training goes on with ${left === 1 ? '1 worker' : `${left} workers`}.`,
+    notKept:
+      'This browser keeps nothing for this page (storage is blocked or full). Training works, but a reload loses the run; save a checkpoint to keep it.',
+    elsewhere: 'Another tab of this browser has taken up that run.',
+    notResumed: 'The interrupted run could not be read back from this browser.',
+    checkpointRefused: 'The checkpoint could not be used; the run began from its warm start instead.',
+    interrupted: (what: string, iteration: number, total: number, when: string) =>
+      `A run was interrupted: ${what}, step ${iteration} of ${total}, ${when}.`,
+    resume: 'Go on with it',
+    discard: 'Forget it',
   },
 
   run: {
@@ -111,6 +137,7 @@ export const en = {
     recorded: 'Recorded run',
     stops: { finished: 'Finished', paused: 'Paused', non_finite: 'Stopped: not a number' },
     elapsed: (time: string) => time,
+    left: (time: string) => ` · about ${time} left`,
     elapsedOf: (time: string, total: string) => `${time} of ${total}`,
     progressLabel: 'Progress of the run',
     on: 'on',
@@ -123,10 +150,18 @@ export const en = {
       shipped: (parameters: number) => `${parameters.toLocaleString('en')} parameters, begun from the shipped warm start.`,
       live: (parameters: number) => `${parameters.toLocaleString('en')} parameters, warm start made here by imitation.`,
       none: (parameters: number) => `${parameters.toLocaleString('en')} parameters, begun from random weights.`,
+      checkpoint: (parameters: number) => `${parameters.toLocaleString('en')} parameters, gone on from a checkpoint.`,
     },
     changed: (what: string) => `Settings changed, Train starts a new run: ${what}`,
     changedDrops: (what: string) => `Settings changed: Train and Step drop this run and start a new one. ${what}`,
     difference: (name: string, now: string, before: string) => `${name} ${now || '–'} (run: ${before || '–'})`,
+  },
+
+  back: {
+    label: 'Checkpoint',
+    step: (iteration: number) => (iteration === 0 ? 'the start' : `after step ${iteration}`),
+    go: 'Go there',
+    help: 'Takes the run to this checkpoint. Nothing is trained until you press Go on; later steps are dropped only then.',
   },
 
   controls: {
@@ -146,6 +181,9 @@ export const en = {
     title: 'More settings',
     device: 'Device',
     deviceHelp: 'What the next run computes on. GPU also takes a software adapter, which is slow.',
+    workers: 'Workers on the CPU',
+    workersHelp:
+      'How many processor cores compute at a time. Results do not depend on it. A running run takes a change in when it is paused.',
     summary: (v: Summary) => [
       `groups ${v.groups}`,
       `G ${v.generations}`,
@@ -231,7 +269,7 @@ export const en = {
     rows: 'Rows',
     loading: 'Loading the recorded run…',
     soon: 'Episodes appear with the first step.',
-    empty: 'No episodes yet. Press Train or Step.',
+    empty: 'No episodes yet. They come with the next step of the run.',
     noNames: 'The names of the tokens come with the settings module, which could not be started.',
     start: (count: number) => (count === 1 ? 'It starts from' : `All ${count} start from`),
     hidden: 'Hidden from the policy:',

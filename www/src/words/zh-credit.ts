@@ -11,6 +11,25 @@ export const creditZh: typeof creditEn = {
     fact: '发生了什么',
     rewards: '算在内的奖励',
     noReward: '没有奖励',
+    discount: '折扣',
+    discountHelp: 'γ 的幂次：从本轮到得到奖励的那一轮相隔几轮',
+    later: (turns, whole) => {
+      if (whole) return turns === 0 ? '就在第一轮' : `第一轮之后 ${turns} 轮`;
+      return turns === 0 ? '就在本轮' : `${turns} 轮之后`;
+    },
+    baselineOf: peers => (peers > 1 ? '同伴均值' : '基线'),
+    spread: '同伴离散度',
+    epsilon: (deviation, epsilon) => `${deviation} + ${epsilon}`,
+    dots: peers => `${peers} 个同伴的取值：空心。本条：实心。竖线：均值。`,
+    band: (low, high) => `裁剪不影响 ${low} 到 ${high} 之间的比率`,
+    inside: '在范围内，未裁剪；这一步的第一次更新',
+    whitened: '白化',
+    ofTokens: tokens => `${tokens.toLocaleString('en')} 个受训词元：梯度大小 ÷ 全部之和`,
+    weightIs: '权重 =',
+    lossIs: (loss, weight, share, total) =>
+      `损失：−权重 × 汇总系数 = ${loss} × ${weight} = ${share}，是策略损失 ${total} 的一部分`,
+    shareIs: share => `· 占梯度的份额 ${share}`,
+    others: '除策略损失外，损失还有其他项（熵或 KL），不计入这个份额。',
     valueAfter: 'γ × 本轮之后的价值：',
     part: '比较项',
     kinds: {
@@ -42,7 +61,7 @@ export const creditZh: typeof creditEn = {
     advantage: '更新中的权重',
     ratio: '概率比',
     clipped: '已裁剪：没有梯度',
-    first: '这一步的第一次更新',
+    first: '这一步的第一次更新：未裁剪',
     share: '占梯度的份额',
     loss: (share, loss) => `为策略损失 ${loss} 贡献 ${share}`,
     pairs: 'DPO 成对比较整条轨迹：损失不能分到单个词元。',

@@ -1,10 +1,18 @@
 /** 页面上的全部中文文字，键与英文文件相同。 */
 
 import type { Words } from './en';
+import { compareZh } from './zh-compare';
 import { creditZh } from './zh-credit';
+import { filesZh } from './zh-files';
+import { lessonsZh } from './zh-lessons';
+import { whatIfZh } from './zh-whatif';
 
 export const zh: Words = {
+  ...compareZh,
   ...creditZh,
+  ...filesZh,
+  ...whatIfZh,
+  ...lessonsZh,
   comma: '，',
   close: '关闭',
   reload: '重新加载',
@@ -27,6 +35,7 @@ export const zh: Words = {
     before: '训练时选定',
     beforeReason: '按下“开始训练”时选定设备：浏览器提供显卡适配器就用 WebGPU，否则用 CPU。',
     choices: { auto: '自动', gpu: 'GPU（WebGPU）', cpu: 'CPU' },
+    workers: count => `${count} 个工作线程`,
     reasons: {
       adapter_found: '浏览器提供了显卡适配器。',
       chosen: '这是你选择的设备。',
@@ -43,6 +52,7 @@ export const zh: Words = {
     title: '实验：',
     link: '链接：',
     form: '设置：',
+    file: '文件：',
     notes: count => `共 ${count} 条说明。`,
   },
 
@@ -57,7 +67,20 @@ export const zh: Words = {
       download: '训练模块下载失败。请检查网络，然后再按“开始训练”。',
       module: '浏览器拒绝了训练模块：可能缺少 SIMD 等 WebAssembly 特性。',
       panic: '程序出错，训练中断；后台线程已更换，曲线保留。按“开始训练”开始新的运行。',
+      device_lost: 'GPU 丢失，且还没有可供继续的检查点。请按“开始训练”重新运行。',
     },
+    brokenGoesOn: '程序出错，训练中断；工作线程已更换。运行保留到最后一步，按“继续”即可接着训练。',
+    deviceLost: (iteration: number, training: boolean) =>
+      `GPU 丢失。${training ? '训练' : '运行可以'}从第 ${iteration} 步的最后有效权重继续，使用新的设备或 CPU，具体见设备标签。`,
+    workerLost: left => `一个工作线程已停止。没有任何损失：其余线程接手它的任务，训练由 ${left} 个工作线程继续。`,
+    notKept: '浏览器不允许本页面保存数据（存储被禁用或已满）。训练照常进行，但刷新后运行会丢失；需要保留请保存检查点。',
+    elsewhere: '该运行已在本浏览器的另一个标签页中继续。',
+    notResumed: '无法从浏览器读回被中断的运行。',
+    checkpointRefused: '检查点无法使用，运行改从预热策略开始。',
+    interrupted: (what: string, iteration: number, total: number, when: string) =>
+      `有一次运行被中断：${what}，第 ${iteration} 步（共 ${total} 步），${when}。`,
+    resume: '接着训练',
+    discard: '丢弃',
   },
 
   run: {
@@ -93,6 +116,7 @@ export const zh: Words = {
     recorded: '录制的运行',
     stops: { finished: '已完成', paused: '已暂停', non_finite: '已停止：出现非数' },
     elapsed: time => time,
+    left: time => `，约剩 ${time}`,
     elapsedOf: (time, total) => `${time} / 共 ${total}`,
     progressLabel: '运行进度',
     on: '开',
@@ -105,10 +129,18 @@ export const zh: Words = {
       shipped: parameters => `${parameters.toLocaleString('en')} 个参数，从自带的热启动权重开始。`,
       live: parameters => `${parameters.toLocaleString('en')} 个参数，热启动由现场模仿得到。`,
       none: parameters => `${parameters.toLocaleString('en')} 个参数，从随机权重开始。`,
+      checkpoint: parameters => `${parameters.toLocaleString('en')} 个参数，从检查点继续。`,
     },
     changed: what => `设置已更改，再按“开始训练”会开始新的运行：${what}`,
     changedDrops: what => `设置已更改，再按“开始训练”或“单步”会丢弃当前运行并重新开始：${what}`,
     difference: (name, now, before) => `${name} ${now || '–'}（运行时：${before || '–'}）`,
+  },
+
+  back: {
+    label: '检查点',
+    step: iteration => (iteration === 0 ? '起点' : `第 ${iteration} 步之后`),
+    go: '转到',
+    help: '把运行转到这个检查点。按“继续”之前不会训练，之后的步骤到那时才丢弃。',
   },
 
   controls: {
@@ -128,6 +160,8 @@ export const zh: Words = {
     title: '更多设置',
     device: '设备',
     deviceHelp: '下一次运行所用的设备。选 GPU 时也接受软件适配器，但很慢。',
+    workers: 'CPU 工作线程',
+    workersHelp: '同时参与计算的处理器核心数。结果与它无关。运行中更改时，暂停后生效。',
     summary: v => [
       `组数 ${v.groups}`,
       `G ${v.generations}`,
@@ -210,7 +244,7 @@ export const zh: Words = {
     rows: '轨迹行',
     loading: '正在加载录制的运行……',
     soon: '第一步之后会出现轨迹。',
-    empty: '还没有轨迹。按“开始训练”或“单步”。',
+    empty: '还没有轨迹。训练或单步之后显示在这里。',
     noNames: '词元名称由设置模块提供，而它无法启动。',
     start: count => (count === 1 ? '起点' : `${count} 条轨迹的共同起点`),
     hidden: '策略看不到：',
@@ -225,7 +259,7 @@ export const zh: Words = {
     nobody: '无人到达',
     reached: count => `${count} 条到达`,
     noPeer: '没有同伴',
-    peers: count => `${count} 同伴`,
+    peers: count => `${count} 个同伴`,
     mean: '均值',
     std: '标准差',
     returnOk: '回报 · 成功',

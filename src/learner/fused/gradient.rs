@@ -1,0 +1,167 @@
+//! Gradients of the parameters: sums over rows.
+//!
+//! Rows are cut into chunks, so that there are enough invocations to fill a GPU although a matrix has few numbers; an invocation sums
+//! over the rows of its chunk in order, and [`super::step::gather`] adds the chunks in order. Nothing is added atomically, so that the
+//! same batch gives the same bits. All layers are one dispatch: buffers of activations hold all layers, one after another.
+
+use cubecl::prelude::*;
+
+use super::batch::{START, TOKEN};
+use super::product::Four;
+
+/// Operands of the gradient of a kind of weight matrix, `sum_m input[m]^T slope[m]` in every layer. Places, strides (from one layer to
+/// the next) and widths count fours.
+#[derive(CubeLaunch, CubeType, Clone, Copy)]
+pub(super) struct WeightPlaces {
+    pub rows: usize,
+    /// Rows of a chunk.
+    pub chunk: usize,
+    pub chunks: usize,
+    pub layers: usize,
+    /// Width of the input, even.
+    pub inner: usize,
+    pub columns: usize,
+    pub input: usize,
+    pub input_stride: usize,
+    pub slope: usize,
+    pub slope_stride: usize,
+    /// In the parameters.
+    pub weights: usize,
+    pub bias: usize,
+    pub block: usize,
+    /// Of the parameters, in fours: from one chunk to the next.
+    pub length: usize,
+}
+
+/// One invocation per chunk, layer, eight rows and four columns of the matrix: three reads of four numbers for 32 multiply-adds.
+#[cube(launch)]
+pub(super) fn weight_gradient(input: &[Four], slope: &[Four], parts: &mut [Four], at: WeightPlaces, #[comptime] bias: bool) {
+    let pairs = at.inner / 2;
+    let column = ABSOLUTE_POS % at.columns;
+    let pair = ABSOLUTE_POS / at.columns % pairs;
+    let layer = ABSOLUTE_POS / (at.columns * pairs) % at.layers;
+    let chunk = ABSOLUTE_POS / (at.columns * pairs * at.layers);
+    if chunk >= at.chunks {
+        terminate!();
+    }
+    let mut sums = Array::<Four>::new(8usize);
+    #[unroll]
+    for i in 0..8usize {
+        sums[i] = Four::new(0.0);
+    }
+    let mut by_bias = Four::new(0.0);
+    let first = at.input + layer * at.input_stride + 2 * pair;
+    let other = at.slope + layer * at.slope_stride + column;
+    for row in chunk * at.chunk..min((chunk + 1) * at.chunk, at.rows) {
+        let x = input[first + row * at.inner];
+        let y = input[first + row * at.inner + 1];
+        let g = slope[other + row * at.columns];
+        #[unroll]
+        for i in 0..4usize {
+            sums[i] += Four::new(x.extract(i)) * g;
+            sums[i + 4] += Four::new(y.extract(i)) * g;
+        }
+        if comptime!(bias) {
+            by_bias += g;
+        }
+    }
+    let own = chunk * at.length + layer * at.block;
+    #[unroll]
+    for i in 0..8usize {
+        parts[own + at.weights + (8 * pair + i) * at.columns + column] = sums[i];
+    }
+    if comptime!(bias) && pair == 0 {
+        parts[own + at.bias + column] = by_bias;
+    }
+}
+
+/// Operands of the gradients of gains and shifts of all norms, in fours. Norms alternate: that of attention and that of the hidden
+/// layer in every block, then the last.
+#[derive(CubeLaunch, CubeType, Clone, Copy)]
+pub(super) struct GainPlaces {
+    pub rows: usize,
+    pub chunk: usize,
+    pub chunks: usize,
+    pub norms: usize,
+    pub width: usize,
+    pub attention: usize,
+    pub hidden: usize,
+    pub last: usize,
+    pub block: usize,
+    pub length: usize,
+}
+
+/// One invocation per chunk, norm and four columns. A shift lies after its gain.
+#[cube(launch)]
+pub(super) fn gain_gradient(stream: &[Four], moments: &[f32], by_normed: &[Four], parts: &mut [Four], at: GainPlaces) {
+    let column = ABSOLUTE_POS % at.width;
+    let norm = ABSOLUTE_POS / at.width % at.norms;
+    let chunk = ABSOLUTE_POS / (at.width * at.norms);
+    if chunk >= at.chunks {
+        terminate!();
+    }
+    let mut by_gain = Four::new(0.0);
+    let mut by_shift = Four::new(0.0);
+    for row in chunk * at.chunk..min((chunk + 1) * at.chunk, at.rows) {
+        let row = norm * at.rows + row;
+        let slope = by_normed[row * at.width + column];
+        let off = stream[row * at.width + column] - Four::new(moments[2 * row]);
+        by_gain += slope * off * Four::new(moments[2 * row + 1]);
+        by_shift += slope;
+    }
+    let mut place = at.last;
+    if norm + 1 < at.norms {
+        place = norm / 2 * at.block + at.attention;
+        if norm % 2 == 1 {
+            place = norm / 2 * at.block + at.hidden;
+        }
+    }
+    let own = chunk * at.length + place + column;
+    parts[own] = by_gain;
+    parts[own + at.width] = by_shift;
+}
+
+/// Places of the embeddings, in fours.
+#[derive(CubeLaunch, CubeType, Clone, Copy)]
+pub(super) struct EmbeddingPlaces {
+    pub rows: usize,
+    pub chunk: usize,
+    pub chunks: usize,
+    pub width: usize,
+    pub symbols: usize,
+    pub positions: usize,
+    pub by_symbol: usize,
+    pub by_position: usize,
+    pub length: usize,
+}
+
+/// The gradients of both embeddings: each number sums the rows of its token or position. One invocation per chunk, embedded vector
+/// and four columns. It reads the token of every row of its chunk, and of the gradient only its own rows.
+#[cube(launch)]
+pub(super) fn embedding_gradient(by_stream: &[Four], table: &[u32], parts: &mut [Four], at: EmbeddingPlaces) {
+    let column = ABSOLUTE_POS % at.width;
+    let vector = ABSOLUTE_POS / at.width % (at.symbols + at.positions);
+    let chunk = ABSOLUTE_POS / (at.width * (at.symbols + at.positions));
+    if chunk >= at.chunks {
+        terminate!();
+    }
+    let mut sum = Four::new(0.0);
+    let mut place = at.by_symbol + vector * at.width;
+    let end = min((chunk + 1) * at.chunk, at.rows);
+    if vector < at.symbols {
+        for row in chunk * at.chunk..end {
+            if table[TOKEN * at.rows + row] as usize == vector {
+                sum += by_stream[row * at.width + column];
+            }
+        }
+    } else {
+        let position = vector - at.symbols;
+        place = at.by_position + position * at.width;
+        for row in chunk * at.chunk..end {
+            if row == table[START * at.rows + row] as usize + position {
+                sum += by_stream[row * at.width + column];
+            }
+        }
+    }
+    parts[chunk * at.length + place + column] = sum;
+}

@@ -1,0 +1,193 @@
+//! The gradient of a micro-batch and the log-probabilities of one, as jobs: done here, or by another worker that is told all of it
+//! as plain data.
+
+use std::sync::OnceLock;
+
+use burn::module::Module;
+use burn::optim::GradientsParams;
+use burn::tensor::{Device, Tensor, TensorData};
+
+use super::loss::{Counts, MicroBatch, SUMS, log_probs, micro_loss};
+use super::optimizer::{Accumulated, training_device};
+use super::packet::{Row, pack, row_numbers, unpack, vector};
+use super::{TokenBatch, TrainingExample, UpdateSettings};
+use crate::parallel::{Held, Job, Kind, Packet, wait};
+use crate::policy::Policy;
+use crate::readback::read;
+
+/// One micro-batch, not on the device yet.
+pub(super) struct Part<'a> {
+    pub examples: Vec<&'a TrainingExample>,
+    /// Weight of every token of a row in the loss.
+    pub weights: Vec<f32>,
+    /// Log-probabilities of all tokens before the update, `[B, T]`, where tokens are trained that were not sampled.
+    pub old: Option<Tensor<2>>,
+    /// Those of the reference, `[B, T]`, where the loss needs them.
+    pub reference: Option<Tensor<2>>,
+    ready: OnceLock<MicroBatch>,
+}
+
+impl<'a> Part<'a> {
+    pub fn new(examples: Vec<&'a TrainingExample>, weights: Vec<f32>) -> Self {
+        Part { examples, weights, old: None, reference: None, ready: OnceLock::new() }
+    }
+
+    /// Whether tokens are trained that the policy did not sample.
+    pub fn trains_tool_tokens(&self) -> bool {
+        self.examples.iter().any(|example| example.loss_mask != example.sampled)
+    }
+
+    /// The micro-batch on a device to differentiate on; made once.
+    pub fn on(&self, device: &Device) -> &MicroBatch {
+        self.ready.get_or_init(|| {
+            let tokens = TokenBatch::new(&self.examples, device);
+            let weights = Tensor::from_data(TensorData::new(self.weights.clone(), [self.weights.len()]), device);
+            // Tool tokens, trained when the loss mask is off, were not sampled: theirs come from a forward pass.
+            let old = match self.old.clone() {
+                Some(old) => {
+                    let missing = tokens.loss_mask.clone().bool_and(tokens.sampled.clone().bool_not());
+                    tokens.old_log_probs.clone().mask_where(missing, Tensor::from_inner(old))
+                }
+                None => tokens.old_log_probs.clone(),
+            };
+            MicroBatch { weights, old, reference: self.reference.clone().map(Tensor::from_inner), tokens }
+        })
+    }
+}
+
+/// The gradient of one micro-batch under a policy.
+pub(super) struct GradientJob<'a> {
+    pub policy: &'a Policy,
+    /// The policy as other workers know it.
+    pub held: Option<Held>,
+    pub part: &'a Part<'a>,
+    pub counts: Counts,
+    pub settings: &'a UpdateSettings,
+}
+
+/// What a micro-batch gives: its share of the gradient, its sums `[SUMS]` and its largest deviation `[1]`.
+pub(super) struct PartGradient {
+    pub gradients: GradientsParams,
+    pub sums: Tensor<1>,
+    pub deviation: Tensor<1>,
+}
+
+impl Job for GradientJob<'_> {
+    type Result = PartGradient;
+
+    async fn here(self) -> PartGradient {
+        // Every job differentiates its own copy of the policy: copies share no graph, so that none waits for another.
+        let policy = self.policy.clone().train();
+        let loss = micro_loss(&policy, self.part.on(&policy.device()), self.counts, self.settings);
+        let gradients = Accumulated::gradients(&policy, loss.loss.backward());
+        PartGradient { gradients, sums: loss.sums, deviation: loss.deviation }
+    }
+
+    fn packet(&self) -> Option<Packet> {
+        let Part { examples, weights, old, reference, .. } = self.part;
+        let task = GradientTask {
+            settings: self.settings.clone(),
+            counts: self.counts,
+            rows: examples.iter().map(|example| Row::of(example)).collect(),
+            old: old.is_some(),
+            reference: reference.is_some(),
+        };
+        let text = serde_json::to_string(&task).ok()?;
+        // A number that its text does not give back to the last bit stays here.
+        serde_json::from_str::<GradientTask>(&text).ok().filter(|read| read.settings == task.settings)?;
+        let mut numbers = row_numbers(examples);
+        numbers.extend(weights);
+        for constant in [old, reference].into_iter().flatten() {
+            let size = constant.dims().iter().product::<usize>();
+            numbers.extend(wait(read(constant.clone().reshape([size]))).ok()?);
+        }
+        Some(Packet { kind: Kind::Gradient, text, numbers, needs: vec![self.held?] })
+    }
+
+    fn answered(&self, answer: &Packet) -> Option<PartGradient> {
+        let (gradients, figures) = unpack(answer, self.policy, SUMS + 1)?;
+        let (sums, deviation) = figures.split_at(SUMS);
+        Some(PartGradient { gradients, sums: vector(sums, self.policy), deviation: vector(deviation, self.policy) })
+    }
+}
+
+/// Does the gradient job of a packet: gives which parameters have a gradient, then gradients, sums and deviation as numbers.
+/// Nothing where the packet does not say what to do.
+pub async fn gradient_packet(policy: &Policy, packet: &Packet) -> Option<Packet> {
+    let GradientTask { settings, counts, rows, old, reference } = serde_json::from_str(&packet.text).ok()?;
+    let mut numbers = packet.numbers.as_slice();
+    let examples = Row::examples(rows, &mut numbers)?;
+    let (weights, mut numbers) = numbers.split_at_checked(examples.len())?;
+    let shape = [examples.len(), examples.iter().map(|example| example.tokens.len()).max()? - 1];
+    let device = policy.device().without_autodiff();
+    let mut constant = |there: bool| {
+        let (own, rest) = numbers.split_at_checked(if there { shape[0] * shape[1] } else { 0 })?;
+        numbers = rest;
+        Some(there.then(|| Tensor::from_data(TensorData::new(own.to_vec(), shape), &device)))
+    };
+    let (old, reference) = (constant(old)?, constant(reference)?);
+    let part = Part { old, reference, ..Part::new(examples.iter().collect(), weights.to_vec()) };
+    let job = GradientJob { policy, held: None, part: &part, counts, settings: &settings };
+    let PartGradient { gradients, sums, deviation } = job.here().await;
+    pack(Kind::Gradient, policy, &gradients, vec![sums, deviation]).await
+}
+
+/// The log-probabilities of the tokens of some examples, `[B, T]`, without gradients.
+pub(super) struct LogProbsJob<'a> {
+    pub policy: &'a Policy,
+    /// The policy as other workers know it.
+    pub held: Option<Held>,
+    pub examples: &'a [&'a TrainingExample],
+    pub temperature: f64,
+}
+
+impl Job for LogProbsJob<'_> {
+    type Result = Tensor<2>;
+
+    async fn here(self) -> Tensor<2> {
+        let tokens = TokenBatch::new(self.examples, &training_device(&self.policy.device()));
+        log_probs(self.policy, &tokens, self.temperature).1
+    }
+
+    fn packet(&self) -> Option<Packet> {
+        let rows = self.examples.iter().map(|example| Row::of(example)).collect();
+        let task = LogProbsTask { temperature: self.temperature, rows };
+        let text = serde_json::to_string(&task).ok()?;
+        serde_json::from_str::<LogProbsTask>(&text).ok().filter(|read| read.temperature == self.temperature)?;
+        Some(Packet { kind: Kind::LogProbs, text, numbers: row_numbers(self.examples), needs: vec![self.held?] })
+    }
+
+    fn answered(&self, answer: &Packet) -> Option<Tensor<2>> {
+        let shape = [self.examples.len(), self.examples.iter().map(|example| example.tokens.len()).max()? - 1];
+        let device = self.policy.device().without_autodiff();
+        let fits = answer.numbers.len() == shape[0] * shape[1];
+        fits.then(|| Tensor::from_data(TensorData::new(answer.numbers.clone(), shape), &device))
+    }
+}
+
+/// Does the log-probability job of a packet. Nothing where the packet does not say what to do.
+pub async fn log_probs_packet(policy: &Policy, packet: &Packet) -> Option<Packet> {
+    let LogProbsTask { temperature, rows } = serde_json::from_str(&packet.text).ok()?;
+    let examples = Row::examples(rows, &mut packet.numbers.as_slice())?;
+    let examples: Vec<&TrainingExample> = examples.iter().collect();
+    let found = LogProbsJob { policy, held: None, examples: &examples, temperature }.here().await;
+    let size = found.dims().iter().product::<usize>();
+    let numbers = read(found.reshape([size])).await.ok()?;
+    Some(Packet { kind: Kind::LogProbs, text: String::new(), numbers, needs: Vec::new() })
+}
+
+/// A gradient job in words; its numbers are those of the rows, the row weights, then the constants that are there.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct GradientTask {
+    settings: UpdateSettings,
+    counts: Counts,
+    rows: Vec<Row>,
+    old: bool,
+    reference: bool,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct LogProbsTask {
+    temperature: f64,
+    rows: Vec<Row>,
+}

@@ -1,0 +1,320 @@
+//! Other workers that take jobs as plain data.
+//!
+//! Who calls here owns the run and works on its jobs too. Every other worker gets one job and, while there are enough, a second
+//! one to go on with, since the owner hears of an answer only between two jobs of its own. A worker that is lost is lost to the
+//! pool and not to the run: its jobs are done by the others.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use web_time::Instant;
+
+use super::Job;
+
+/// What a packet is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[repr(u8)]
+pub enum Kind {
+    /// A policy to be kept for later jobs. Not answered.
+    Policy = 0,
+    /// Episodes to be played.
+    Episodes = 1,
+    /// Log-probabilities of trajectories.
+    LogProbs = 2,
+    /// The gradient of one micro-batch.
+    Gradient = 3,
+    /// The gradient of some demonstrations.
+    Imitation = 4,
+}
+
+impl Kind {
+    /// The kind of a number, if there is one.
+    pub fn of(number: u8) -> Option<Self> {
+        let all = [Kind::Policy, Kind::Episodes, Kind::LogProbs, Kind::Gradient, Kind::Imitation];
+        all.into_iter().find(|kind| *kind as u8 == number)
+    }
+}
+
+/// A job or its answer as plain data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packet {
+    pub kind: Kind,
+    /// JSON.
+    pub text: String,
+    /// What must arrive to the last bit, or would be long as text.
+    pub numbers: Vec<f32>,
+    /// What the job needs of what the worker was given to keep.
+    pub needs: Vec<Held>,
+}
+
+/// The number of something that other workers keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Held(pub u32);
+
+/// What comes from another worker.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrival {
+    /// The answer to the packet with this number.
+    Answer { worker: usize, number: u32, packet: Packet },
+    /// The worker is gone.
+    Lost { worker: usize },
+}
+
+/// The way to the other workers. They are numbered from 0 and answer packets in the order in which they got them.
+pub trait Line {
+    /// How many there are, those that were lost included.
+    fn workers(&self) -> usize;
+
+    /// Sends a packet.
+    fn post(&self, worker: usize, number: u32, packet: &Packet);
+
+    /// The next arrival, waited for up to `patience`. Even with none, what has arrived meanwhile is let in.
+    fn arrival(&self, patience: Duration) -> Pin<Box<dyn Future<Output = Option<Arrival>> + '_>>;
+
+    /// Gives a worker up: it is ended, and the person is told how many are left.
+    fn give_up(&self, worker: usize);
+}
+
+thread_local! {
+    static POOL: RefCell<Option<Rc<Pool>>> = const { RefCell::new(None) };
+}
+
+/// From now on the jobs of this thread are shared with these workers; with none they are done as without a pool.
+pub fn install(line: Option<Box<dyn Line>>) {
+    let pool = line.map(|line| Rc::new(Pool::new(line)));
+    POOL.with(|installed| *installed.borrow_mut() = pool);
+}
+
+/// The pool of this thread.
+pub fn pool() -> Option<Rc<Pool>> {
+    POOL.with(|installed| installed.borrow().clone())
+}
+
+/// How many kept things a worker has at a time: the policy, the one before the update, the reference, and one in reserve.
+const HELD: usize = 4;
+
+/// Jobs that one worker has at a time.
+const DEPTH: usize = 2;
+
+/// A worker is waited for this many times as long as the longest job here took, and no less than [`LEAST_PATIENCE`].
+const PATIENCE: u32 = 20;
+const LEAST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The other workers and what they have.
+pub struct Pool {
+    line: Box<dyn Line>,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    workers: Vec<Worker>,
+    /// What was given to keep, the oldest first.
+    held: VecDeque<(Held, Rc<Packet>)>,
+    next: u32,
+}
+
+#[derive(Default)]
+struct Worker {
+    lost: bool,
+    has: Vec<Held>,
+    /// Numbers of the packets that are not answered, and the jobs they are of.
+    owes: VecDeque<(u32, usize)>,
+}
+
+/// The jobs of one call of [`Pool::run`].
+struct Jobs<J: Job> {
+    /// `None` once done.
+    jobs: Vec<Option<J>>,
+    results: Vec<Option<J::Result>>,
+    /// Not begun by anybody.
+    queue: VecDeque<usize>,
+}
+
+impl Pool {
+    fn new(line: Box<dyn Line>) -> Self {
+        let workers = (0..line.workers()).map(|_| Worker::default()).collect();
+        Pool { line, state: RefCell::new(State { workers, ..State::default() }) }
+    }
+
+    /// Workers that are there, the caller not counted.
+    pub fn left(&self) -> usize {
+        self.state.borrow().workers.iter().filter(|worker| !worker.lost).count()
+    }
+
+    /// Gives something to keep; jobs name it in [`Packet::needs`]. What is kept already is not sent again. Only the last
+    /// few things are kept: those of the jobs at hand must be named before each round of jobs.
+    pub fn hold(&self, text: String, numbers: Vec<f32>) -> Held {
+        let mut state = self.state.borrow_mut();
+        let equal =
+            |known: &[f32]| known.len() == numbers.len() && known.iter().zip(&numbers).all(|(a, b)| a.to_bits() == b.to_bits());
+        let same = |packet: &Packet| packet.text == text && equal(&packet.numbers);
+        if let Some(place) = state.held.iter().position(|(_, packet)| same(packet)) {
+            // Used again: the last to be dropped.
+            if let Some(known) = state.held.remove(place) {
+                let held = known.0;
+                state.held.push_back(known);
+                return held;
+            }
+        }
+        state.next += 1;
+        let held = Held(state.next);
+        state.held.push_back((held, Rc::new(Packet { kind: Kind::Policy, text, numbers, needs: vec![held] })));
+        if state.held.len() > HELD {
+            state.held.pop_front();
+        }
+        held
+    }
+
+    /// Does every job, here and elsewhere. Results are in the order of `jobs`.
+    pub(super) async fn run<J: Job>(&self, jobs: Vec<J>) -> Vec<J::Result> {
+        // What an earlier call that was broken off left behind is nobody's any more.
+        self.state.borrow_mut().workers.iter_mut().for_each(|worker| worker.owes.clear());
+        let mut work = Jobs {
+            queue: (0..jobs.len()).collect(),
+            results: jobs.iter().map(|_| None).collect(),
+            jobs: jobs.into_iter().map(Some).collect(),
+        };
+        let mut longest = Duration::ZERO;
+        loop {
+            self.share(&mut work);
+            if let Some(index) = work.queue.pop_front() {
+                let start = Instant::now();
+                if let Some(job) = work.jobs[index].take() {
+                    work.results[index] = Some(job.here().await);
+                }
+                longest = longest.max(start.elapsed());
+                self.take_arrived(&mut work).await;
+            } else if !self.await_one(&mut work, (longest * PATIENCE).max(LEAST_PATIENCE)).await {
+                return work.results.into_iter().flatten().collect();
+            }
+        }
+    }
+
+    /// Hands out jobs; the last one that nobody has begun is left for the caller. Second jobs come from the back of the queue: the
+    /// longest stand in front, and nobody is to have two of those.
+    fn share<J: Job>(&self, work: &mut Jobs<J>) {
+        let workers = self.state.borrow().workers.len();
+        for depth in 0..DEPTH {
+            for worker in 0..workers {
+                if work.queue.len() < 2 {
+                    return;
+                }
+                if !self.free(worker, depth) {
+                    continue;
+                }
+                let next = if depth == 0 { work.queue.front() } else { work.queue.back() };
+                let Some(&index) = next else { return };
+                if let Some(packet) = work.jobs[index].as_ref().and_then(Job::packet) {
+                    work.queue.retain(|&queued| queued != index);
+                    self.post(worker, index, &packet);
+                }
+            }
+        }
+    }
+
+    /// Whether a worker is there and has no more than `jobs` of them.
+    fn free(&self, worker: usize, jobs: usize) -> bool {
+        let worker = &self.state.borrow().workers[worker];
+        !worker.lost && worker.owes.len() <= jobs
+    }
+
+    /// Sends a job, and before it what it needs and the worker does not have.
+    fn post(&self, worker: usize, job: usize, packet: &Packet) {
+        let mut state = self.state.borrow_mut();
+        let kept: Vec<(Held, Rc<Packet>)> = state.held.iter().cloned().collect();
+        let has = &mut state.workers[worker].has;
+        has.retain(|held| kept.iter().any(|(kept, _)| kept == held));
+        let missing: Vec<&(Held, Rc<Packet>)> =
+            kept.iter().filter(|(held, _)| packet.needs.contains(held) && !has.contains(held)).collect();
+        has.extend(missing.iter().map(|(held, _)| *held));
+        // Told with what is new: which of the old things may go.
+        let keep = has.clone();
+        state.next += 1;
+        let number = state.next;
+        state.workers[worker].owes.push_back((number, job));
+        drop(state);
+        for (held, thing) in missing {
+            let needs = std::iter::once(*held).chain(keep.iter().copied().filter(|other| other != held)).collect();
+            self.line.post(worker, held.0, &Packet { needs, ..Packet::clone(thing) });
+        }
+        self.line.post(worker, number, packet);
+    }
+
+    /// Takes in what has arrived.
+    async fn take_arrived<J: Job>(&self, work: &mut Jobs<J>) {
+        if self.owed() {
+            while let Some(arrival) = self.line.arrival(Duration::ZERO).await {
+                self.take(arrival, work);
+            }
+        }
+    }
+
+    /// Waits for one arrival, and gives up who does not answer. False where nobody owes anything.
+    async fn await_one<J: Job>(&self, work: &mut Jobs<J>, patience: Duration) -> bool {
+        if !self.owed() {
+            return false;
+        }
+        match self.line.arrival(patience).await {
+            Some(arrival) => self.take(arrival, work),
+            None => {
+                let late: Vec<usize> = {
+                    let state = self.state.borrow();
+                    (0..state.workers.len()).filter(|&worker| !state.workers[worker].owes.is_empty()).collect()
+                };
+                late.into_iter().for_each(|worker| self.lose(worker, work));
+            }
+        }
+        true
+    }
+
+    fn owed(&self) -> bool {
+        self.state.borrow().workers.iter().any(|worker| !worker.owes.is_empty())
+    }
+
+    fn take<J: Job>(&self, arrival: Arrival, work: &mut Jobs<J>) {
+        let (worker, number, packet) = match arrival {
+            Arrival::Lost { worker } => return self.lose(worker, work),
+            Arrival::Answer { worker, number, packet } => (worker, number, packet),
+        };
+        let index = {
+            let mut state = self.state.borrow_mut();
+            let Some(owes) = state.workers.get_mut(worker).map(|worker| &mut worker.owes) else {
+                return;
+            };
+            // An answer that nobody waits for any more is no matter.
+            let Some(place) = owes.iter().position(|(owed, _)| *owed == number) else {
+                return;
+            };
+            owes.remove(place).map(|(_, index)| index)
+        };
+        let Some(index) = index else { return };
+        match work.jobs[index].as_ref().and_then(|job| job.answered(&packet)) {
+            Some(result) => {
+                work.jobs[index] = None;
+                work.results[index] = Some(result);
+            }
+            None => {
+                work.queue.push_front(index);
+                self.lose(worker, work);
+            }
+        }
+    }
+
+    /// Counts a worker as lost; the jobs that it has not answered are to be done again.
+    fn lose<J: Job>(&self, worker: usize, work: &mut Jobs<J>) {
+        let owed = {
+            let mut state = self.state.borrow_mut();
+            let Some(worker) = state.workers.get_mut(worker).filter(|worker| !worker.lost) else {
+                return;
+            };
+            worker.lost = true;
+            std::mem::take(&mut worker.owes)
+        };
+        owed.into_iter().rev().for_each(|(_, index)| work.queue.push_front(index));
+        self.line.give_up(worker);
+    }
+}

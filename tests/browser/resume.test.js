@@ -1,0 +1,242 @@
+// Runs that break off and go on: a reload, a crash of the worker, a lost device, blocked storage, a step back; checkpoints and
+// policies as files.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import { assertClean, context, iterations, launch, open, until } from './support.js';
+
+const SMALL = '#v=1&env=search&seed=3&groups=2&num_generations=4&held_out=16&iterations=60';
+/** Small enough for a software GPU. */
+const TINY = '#v=1&env=search&seed=4&groups=1&num_generations=2&turn_limit=1&d_model=32&layers=1&heads=2&held_out=0&iterations=30&warm_start=none&micro_batches=1';
+
+let browser;
+before(async () => {
+  browser = await launch();
+});
+after(() => browser.close());
+
+const button = (page, name) => page.getByRole('button', { name, exact: true });
+
+async function trainUntil(page, steps, name = 'Train') {
+  if (name) await button(page, name).click();
+  await button(page, 'Pause').waitFor({ timeout: 120_000 });
+  await until(async () => (await iterations(page)) >= steps, 180, `${steps} steps`);
+}
+
+async function pause(page) {
+  await button(page, 'Pause').click();
+  await button(page, 'Go on').waitFor({ timeout: 60_000 });
+}
+
+/** The file that an entry of the menu saves. */
+async function saved(page, entry) {
+  await page.getByRole('button', { name: 'Save / open' }).click();
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: entry }).click()]);
+  const file = { name: download.suggestedFilename(), path: await download.path() };
+  await page.keyboard.press('Escape');
+  return file;
+}
+
+/** Training success by step, from the exported curves. */
+async function curve(page) {
+  const { path } = await saved(page, 'Curves (CSV)');
+  const [head, ...rows] = readFileSync(path, 'utf8').trimEnd().split('\n').filter(line => !line.startsWith('#')).map(line => line.split(','));
+  const columns = ['iteration', 'train_success', 'mean_return', 'update.loss', 'update.gradient_norm'].map(name => head.indexOf(name));
+  return rows.map(row => columns.map(column => row[column]).join(' '));
+}
+
+/** Puts code in front of the training worker's own. */
+async function beforeWorker(within, code) {
+  await within.route(/\/assets\/worker.*\.js$/, async route => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: `${code};\n${await response.text()}` });
+  });
+}
+
+test('page.md case 15: after a reload in mid-run the run goes on, as if it had not been interrupted', { timeout: 400_000 }, async () => {
+  const within = await context(browser);
+  const session = await open(within, SMALL);
+  const { page } = session;
+  page.on('dialog', dialog => dialog.accept());
+  await trainUntil(page, 4);
+  await page.reload();
+  const offer = page.getByTestId('interrupted');
+  await offer.waitFor();
+  const step = Number((await offer.textContent())?.match(/step (\d+) of 60/)?.[1]);
+  assert.ok(step >= 4, `one step is lost at most: ${step}`);
+  await button(page, 'Go on with it').click();
+  await trainUntil(page, step + 3, null);
+  await pause(page);
+  assert.equal(await offer.count(), 0);
+  assert.match(page.url(), /seed=3/);
+  const resumed = await curve(page);
+
+  const other = await open(await context(browser), SMALL);
+  await trainUntil(other.page, resumed.length);
+  await pause(other.page);
+  assert.deepEqual((await curve(other.page)).slice(0, resumed.length), resumed);
+  assertClean(session);
+  assertClean(other);
+});
+
+test('a run that another tab has is not offered, and a forgotten one is gone', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  const first = await open(within, SMALL);
+  await trainUntil(first.page, 2);
+  await pause(first.page);
+  const second = await open(within);
+  await second.page.waitForTimeout(500);
+  assert.equal(await second.page.getByTestId('interrupted').count(), 0);
+  await first.page.close();
+  await second.page.reload();
+  await second.page.getByTestId('interrupted').waitFor();
+  await button(second.page, 'Forget it').focus();
+  await second.page.keyboard.press('Enter');
+  await second.page.waitForTimeout(500);
+  await second.page.reload();
+  await button(second.page, 'Train').waitFor();
+  await second.page.waitForTimeout(500);
+  assert.equal(await second.page.getByTestId('interrupted').count(), 0);
+  assertClean(second);
+});
+
+test('back to an earlier checkpoint, then on: the same steps again', { timeout: 240_000 }, async () => {
+  const session = await open(await context(browser), SMALL);
+  const { page } = session;
+  await trainUntil(page, 5);
+  await pause(page);
+  const whole = await curve(page);
+  const back = page.getByTestId('checkpoints');
+  await back.locator('select').selectOption('2');
+  await back.getByRole('button').click();
+  await until(async () => (await iterations(page)) === 2, 10, 'the run is back at step 2');
+  // Nothing is lost until the next step: forward again, and back.
+  await back.locator('select').selectOption(String(whole.length));
+  await back.getByRole('button').click();
+  await until(async () => (await iterations(page)) === whole.length, 10, 'the run is where it was');
+  await back.locator('select').selectOption('2');
+  await back.getByRole('button').click();
+  await until(async () => (await iterations(page)) === 2, 10, 'and back');
+  await button(page, 'Go on').click();
+  await trainUntil(page, whole.length, null);
+  await pause(page);
+  assert.deepEqual((await curve(page)).slice(0, whole.length), whole);
+  assertClean(session);
+});
+
+test('a worker that crashes is replaced, and Go on takes the run up from its last step', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  await beforeWorker(within, "new BroadcastChannel('crash').onmessage = () => { throw new Error('made to crash'); }");
+  const { page } = await open(within, SMALL);
+  await trainUntil(page, 3);
+  await page.evaluate(() => new BroadcastChannel('crash').postMessage(1));
+  const notice = page.getByTestId('notice-broken');
+  await notice.waitFor({ timeout: 20_000 });
+  assert.match((await notice.textContent()) ?? '', /kept up to its last step.*made to crash/s);
+  const step = await iterations(page);
+  assert.ok(step >= 3);
+  await button(page, 'Go on').click();
+  await trainUntil(page, step + 2, null);
+  await pause(page);
+  assert.deepEqual((await curve(page)).map(line => line.split(' ')[0]).slice(0, step + 2), Array.from({ length: step + 2 }, (_, i) => String(i)));
+});
+
+test('where the browser keeps nothing, training works and the page says so', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  const blocked = "Object.defineProperty(globalThis, 'indexedDB', { get() { throw new DOMException('blocked', 'SecurityError'); } })";
+  await beforeWorker(within, blocked);
+  await within.addInitScript(blocked);
+  const session = await open(within, SMALL);
+  await trainUntil(session.page, 2);
+  assert.match((await session.page.getByTestId('notice-storage').textContent()) ?? '', /keeps nothing.*blocked/s);
+  await pause(session.page);
+  assert.equal(await session.page.getByTestId('checkpoints').count(), 0);
+  assertClean(session);
+});
+
+test('a checkpoint can be saved, opened elsewhere and gone on with; a damaged one is refused in words', { timeout: 400_000 }, async () => {
+  const session = await open(await context(browser), SMALL);
+  await trainUntil(session.page, 3);
+  await pause(session.page);
+  const whole = await curve(session.page);
+  const file = await saved(session.page, 'Checkpoint (safetensors)');
+  assert.match(file.name, /checkpoint\.safetensors$/);
+  const bytes = readFileSync(file.path);
+
+  const other = await open(await context(browser));
+  const choose = async (name, buffer) => {
+    await other.page.getByRole('button', { name: 'Save / open' }).click();
+    const [chooser] = await Promise.all([other.page.waitForEvent('filechooser'), other.page.getByRole('button', { name: /Open a file/ }).click()]);
+    await chooser.setFiles({ name, mimeType: 'application/octet-stream', buffer });
+  };
+  const said = () => other.page.getByTestId('notice-file').textContent();
+  await choose('cut.safetensors', bytes.subarray(0, 100));
+  await until(async () => /cut\.safetensors.*not a readable safetensors file/s.test((await said()) ?? ''), 10, 'the cut file is refused');
+  await choose('run.safetensors', bytes);
+  await until(async () => /run\.safetensors: the checkpoint was opened, after step/.test((await said()) ?? ''), 10, 'the file is opened');
+  assert.match(other.page.url(), /seed=3/);
+  await button(other.page, 'Train').click();
+  await until(async () => (await other.page.getByText(/gone on from a checkpoint/).count()) > 0, 60, 'the checkpoint is used');
+  await button(other.page, 'Pause').waitFor({ timeout: 60_000 });
+  await other.page.waitForTimeout(3000);
+  await pause(other.page);
+  const rest = await curve(other.page);
+  assert.equal(rest[0].split(' ')[0], String(whole.length), 'it goes on with the step after the checkpoint');
+
+  // Weights that were cut off behind an intact header: nothing is lost for it.
+  const done = await iterations(other.page);
+  await choose('half.safetensors', bytes.subarray(0, bytes.length - 1000));
+  await until(async () => /half\.safetensors.*bytes of weights/s.test((await said()) ?? ''), 10, 'the cut weights are refused');
+  assert.equal(await iterations(other.page), done);
+  assertClean(session);
+  assertClean(other);
+});
+
+test('the policy leaves as a zip with a model folder for Hugging Face transformers', { timeout: 240_000 }, async () => {
+  const session = await open(await context(browser), SMALL);
+  await trainUntil(session.page, 1);
+  await pause(session.page);
+  const file = await saved(session.page, /Policy for Hugging Face/);
+  const bytes = readFileSync(file.path);
+  assert.match(file.name, /policy\.zip$/);
+  assert.equal(bytes.readUInt32LE(0), 0x04034b50);
+  for (const name of ['config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json']) assert.ok(bytes.includes(`turnwise-search/${name}`), name);
+  assertClean(session);
+});
+
+test('page.md case 6: a device that is lost in mid-run is replaced within two seconds, and the run goes on', { timeout: 600_000 }, async t => {
+  const gpu = await launch({ webgpu: true });
+  try {
+    const within = await context(gpu);
+    await beforeWorker(
+      within,
+      `{ const prototype = globalThis.GPUAdapter?.prototype; const request = prototype?.requestDevice;
+      if (request) prototype.requestDevice = async function (descriptor) { const device = await request.call(this, descriptor);
+      new BroadcastChannel('kill').onmessage = () => device.destroy(); return device; }; }`,
+    );
+    const { page, errors } = await open(within, TINY);
+    await page.getByText('More settings').click();
+    await page.getByLabel('Device', { exact: true }).selectOption('gpu');
+    await trainUntil(page, 1);
+    const before = await iterations(page);
+    const started = Date.now();
+    await page.evaluate(() => new BroadcastChannel('kill').postMessage(1));
+    const notice = page.getByTestId('notice-device');
+    await notice.waitFor({ timeout: 20_000 });
+    const seconds = (Date.now() - started) / 1000;
+    t.diagnostic(`said after ${seconds.toFixed(2)} s`);
+    assert.ok(seconds <= 2, `${seconds} s`);
+    assert.match((await notice.textContent()) ?? '', /The GPU was lost. Training goes on from step \d+/);
+    // A new device is asked for and given, and lost at once: the CPU takes over, and the badge says why.
+    const badge = async () => (await page.locator('header').textContent()) ?? '';
+    await until(async () => (await page.getByText('Starting', { exact: false }).count()) === 0 && /WebGPU/.test(await badge()), 60, 'a new device');
+    await page.waitForTimeout(1000);
+    await page.evaluate(() => new BroadcastChannel('kill').postMessage(1));
+    await until(async () => /CPU/.test(await badge()), 60, 'the badge says CPU');
+    await until(async () => (await iterations(page)) >= before + 2, 120, 'the run goes on on the CPU');
+    assert.deepEqual(errors.filter(error => error.startsWith('page error')), []);
+  } finally {
+    await gpu.close();
+  }
+});

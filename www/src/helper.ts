@@ -1,0 +1,31 @@
+/** A worker that does jobs for the training worker, one after another. */
+
+import type { Assist, FromHelper, Job } from './pool';
+import init, { Helper } from './wasm/engine/turnwise_engine.js';
+
+const say = (message: FromHelper, transfer: Transferable[] = []): void => postMessage(message, { transfer });
+
+/** Makes this worker a helper. An error breaks it: whoever asked does the job without it. */
+export async function assist({ module, lock }: Assist): Promise<void> {
+  await init({ module_or_path: module });
+  const helper = new Helper();
+  let queue: Promise<void> = Promise.resolve();
+  const work = async ({ number, kind, text, numbers, needs }: Job): Promise<void> => {
+    const answer: [string, Float32Array] | null = await helper.handle(kind, text, numbers, needs);
+    if (answer) say({ type: 'answer', number, kind, text: answer[0], numbers: answer[1] }, [answer[1].buffer]);
+  };
+  addEventListener('message', ({ data }: MessageEvent<Job>) => {
+    queue = queue.then(() => work(data)).catch(error => say({ type: 'broken', detail: String(error) }));
+  });
+  // Let go when this worker ends, in whatever way.
+  await new Promise<void>(held => {
+    if (!navigator.locks) held();
+    else {
+      void navigator.locks.request(lock, () => {
+        held();
+        return new Promise<never>(() => {});
+      });
+    }
+  });
+  say({ type: 'ready' });
+}

@@ -1,0 +1,34 @@
+/** How long a run has trained: a clock that stands still while nothing is trained. */
+
+/** How often the time on show moves, in milliseconds. */
+const TICK = 500;
+
+export class Clock {
+  private passed = $state(0);
+  private since = $state<number | null>(null);
+  private now = $state(0);
+  private timer: ReturnType<typeof setInterval> | undefined;
+
+  /** Seconds trained so far. */
+  seconds = $derived((this.passed + (this.since === null ? 0 : Math.max(0, this.now - this.since))) / 1000);
+
+  start(): void {
+    this.since = performance.now();
+    this.now = this.since;
+    clearInterval(this.timer);
+    this.timer = setInterval(() => {
+      this.now = performance.now();
+    }, TICK);
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    if (this.since !== null) this.passed += performance.now() - this.since;
+    this.since = null;
+  }
+
+  reset(): void {
+    this.stop();
+    this.passed = 0;
+  }
+}

@@ -1,0 +1,82 @@
+/** The line to the training worker: started when it is needed, ended at once, its messages taken in when their turn to be drawn comes. */
+
+import { drawInTurn } from '../frames.svelte';
+import type { FromWorker, ToWorker } from '../worker';
+
+/** After this many milliseconds the worker's messages are taken in even if no frame was drawn, as in a hidden tab. */
+const LATEST = 500;
+
+export class WorkerLink {
+  private worker: Worker | null = null;
+  /** Messages that are not taken in yet. */
+  private inbox: FromWorker[] = [];
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** `take` is given every message of the worker that is there, in order. */
+  constructor(private take: (message: FromWorker) => void) {}
+
+  /** Whether there is a worker, loaded or not. */
+  get there(): boolean {
+    return this.worker !== null;
+  }
+
+  /** Starts a worker where there is none. One that cannot be started tells so as a message. */
+  start(): void {
+    if (this.worker) return;
+    let worker: Worker;
+    try {
+      worker = new Worker(new URL('../worker.ts', import.meta.url), { type: 'module' });
+    } catch (error) {
+      this.take({ type: 'broken', cause: 'module', detail: String(error), checkpoint: null });
+      return;
+    }
+    this.worker = worker;
+    let told = false;
+    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+      told = true;
+      if (worker === this.worker) this.receive(data);
+    };
+    // The script itself did not load. Once it runs, it tells of its errors itself, with its last checkpoint.
+    worker.onerror = event => {
+      if (worker !== this.worker || told) return;
+      this.receive({ type: 'broken', cause: 'download', detail: event.message ?? '', checkpoint: null });
+    };
+    this.post({ type: 'start', base: document.baseURI });
+  }
+
+  /** Ends the worker; nothing that it said and was not taken in yet counts. */
+  end(): void {
+    this.worker?.terminate();
+    this.worker = null;
+    this.inbox = [];
+  }
+
+  post(message: ToWorker): void {
+    this.worker?.postMessage(message);
+  }
+
+  /** What messages change is laid out once a frame, not once a message. */
+  private receive(message: FromWorker): void {
+    this.inbox.push(message);
+    if (document.hidden) {
+      this.takeAll();
+      return;
+    }
+    drawInTurn(this, this.takeAll);
+    this.timer ??= setTimeout(this.takeAll, LATEST);
+  }
+
+  private takeAll = (): boolean => {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    const messages = this.inbox;
+    this.inbox = [];
+    const { worker } = this;
+    for (const message of messages) {
+      this.take(message);
+      // It was ended or replaced for that.
+      if (worker !== this.worker) break;
+    }
+    return false;
+  };
+}

@@ -1,0 +1,125 @@
+/**
+ * Runs kept in this browser (IndexedDB), so that a reload, a crash or a lost device costs one step at most: settings, the report of
+ * every step, and checkpoints. The worker writes, the page reads.
+ */
+
+import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
+import type { ExperimentConfig, Report } from './protocol';
+
+/** A run without its reports and checkpoints. */
+export interface KeptRun {
+  id: string;
+  config: ExperimentConfig;
+  /** Milliseconds since 1970. */
+  updated: number;
+  /** Steps done. */
+  iteration: number;
+  finished: boolean;
+}
+
+interface Schema extends DBSchema {
+  runs: { key: string; value: KeptRun };
+  reports: { key: [string, number]; value: Report };
+  checkpoints: { key: [string, number]; value: Uint8Array };
+}
+
+/** Runs that are kept; older ones make way. */
+const KEPT_RUNS = 5;
+
+/** Checkpoints of a run that are kept: the last two, and some of the way. */
+const KEPT_CHECKPOINTS = 10;
+
+/** The lock that a tab holds while it has a run, so that no other tab takes it for an interrupted one. */
+export const lock = (id: string): string => `turnwise-run-${id}`;
+
+/** Everything of one run. */
+const of = (id: string) => IDBKeyRange.bound([id, 0], [id, Number.POSITIVE_INFINITY]);
+
+/** Everything of one run from a step on. */
+const from = (id: string, iteration: number) => IDBKeyRange.bound([id, iteration], [id, Number.POSITIVE_INFINITY]);
+
+export class Storage {
+  private constructor(private readonly database: IDBPDatabase<Schema>) {}
+
+  /** Fails where the browser keeps nothing. */
+  static async open(): Promise<Storage> {
+    const database = await openDB<Schema>('turnwise', 1, {
+      upgrade(database) {
+        database.createObjectStore('runs', { keyPath: 'id' });
+        database.createObjectStore('reports');
+        database.createObjectStore('checkpoints');
+      },
+      // Somebody clears the storage or has a newer page open: nothing is kept here any more, but nobody waits either.
+      blocking: () => database.close(),
+    });
+    return new Storage(database);
+  }
+
+  /** Keeps a run as it stands: `iteration` steps done, with the report of the last one unless none is. All of it or nothing. */
+  async keep(run: KeptRun, report: Report | null, checkpoint: Uint8Array): Promise<void> {
+    const spare = spareOf(await this.checkpoints(run.id), run.iteration);
+    const transaction = this.database.transaction(['runs', 'reports', 'checkpoints'], 'readwrite');
+    const reports = transaction.objectStore('reports');
+    const checkpoints = transaction.objectStore('checkpoints');
+    await Promise.all([
+      transaction.objectStore('runs').put(run),
+      report ? reports.put(report, [run.id, report.iteration]) : null,
+      // What an undo has left behind.
+      reports.delete(from(run.id, run.iteration)),
+      checkpoints.delete(from(run.id, run.iteration)),
+      checkpoints.put(checkpoint, [run.id, run.iteration]),
+      ...spare.map(iteration => checkpoints.delete([run.id, iteration])),
+      transaction.done,
+    ]);
+  }
+
+  /** All runs, the latest first. */
+  async runs(): Promise<KeptRun[]> {
+    return (await this.database.getAll('runs')).sort((a, b) => b.updated - a.updated);
+  }
+
+  async reports(id: string): Promise<Report[]> {
+    return await this.database.getAll('reports', of(id));
+  }
+
+  /** After how many steps there are checkpoints of a run, in order. */
+  async checkpoints(id: string): Promise<number[]> {
+    return (await this.database.getAllKeys('checkpoints', of(id))).map(([, iteration]) => iteration);
+  }
+
+  async checkpoint(id: string, iteration: number): Promise<Uint8Array | undefined> {
+    return await this.database.get('checkpoints', [id, iteration]);
+  }
+
+  async drop(id: string): Promise<void> {
+    const transaction = this.database.transaction(['runs', 'reports', 'checkpoints'], 'readwrite');
+    await Promise.all([
+      transaction.objectStore('runs').delete(id),
+      transaction.objectStore('reports').delete(of(id)),
+      transaction.objectStore('checkpoints').delete(of(id)),
+      transaction.done,
+    ]);
+  }
+
+  /** Drops all but the latest runs, those that a tab has aside. */
+  async tidy(): Promise<void> {
+    const held = (await navigator.locks?.query())?.held?.map(({ name }) => name) ?? [];
+    const spare = (await this.runs()).slice(KEPT_RUNS).filter(run => !held.includes(lock(run.id)));
+    for (const run of spare) await this.drop(run.id);
+  }
+}
+
+/** Checkpoints that make way for the one after `next` steps: of all but the last two those that stand closest together. */
+function spareOf(iterations: number[], next: number): number[] {
+  const kept = iterations.filter(iteration => iteration < next);
+  const spare: number[] = [];
+  while (kept.length >= KEPT_CHECKPOINTS) {
+    let best = 1;
+    for (let i = 1; i < kept.length - 1; i++) {
+      const gap = (at: number) => (kept[at + 1] ?? 0) - (kept[at - 1] ?? 0);
+      if (gap(i) < gap(best)) best = i;
+    }
+    spare.push(...kept.splice(best, 1));
+  }
+  return spare;
+}
