@@ -13,6 +13,8 @@ pub const FIRST_VISIT_LIMIT: u64 = 2_300_000;
 /// How the paths of files begin that a first visit does not fetch: policies, which come when a person presses Train, and the page
 /// of measurements with a module of its own.
 const LATER: [&str; 3] = ["warm-start/", "bench.html", "assets/tfjs-"];
+/// The recorded runs, and the one among them that a first visit shows; the others come with their task.
+const RECORDINGS: (&str, &str) = ("recorded/", "recorded/search.json");
 const NPM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
 
 /// Builds the browser modules and the page where their sources have changed.
@@ -112,6 +114,7 @@ impl Sizes {
             let name = path.rsplit('/').next().unwrap_or_default();
             let code = name.ends_with(".js") || name.ends_with(".css");
             let later = LATER.iter().any(|begin| path.starts_with(begin))
+                || (path.starts_with(RECORDINGS.0) && path != RECORDINGS.1)
                 || (code && !name.starts_with("worker") && !html.contains(name));
             Some(Size { raw: number()?, gzip: number()?, brotli: number()?, later, path })
         };
@@ -148,11 +151,11 @@ mod tests {
 
     #[test]
     fn a_first_visit_leaves_out_what_comes_later() {
-        let sizes = "index.html\t100\t60\t50\nassets/a.wasm\t1000\t400\t300\nwarm-start/search.safetensors\t9\t8\t7\n\
+        let sizes = "index.html\t100\t60\t50\nassets/a.wasm\t1000\t400\t300\nwarm-start/search.safetensors\t9\t8\t7\nrecorded/web.json\t9\t8\t7\nrecorded/search.json\t9\t8\t4\n\
              assets/index-1.js\t5\t4\t3\nassets/menu-2.js\t50\t40\t30\nassets/worker-3.js\t9\t9\t2\n\
              bench.html\t9\t8\t7\nassets/bench-4.js\t9\t8\t7\nassets/tfjs-5.wasm\t9\t8\t7";
         let sizes = Sizes::parse(sizes, r#"<script type="module" src="./assets/index-1.js"></script>"#).unwrap();
-        assert_eq!(sizes.first_visit(), 355);
+        assert_eq!(sizes.first_visit(), 359);
         assert!(Sizes::parse("index.html\tmany", "").unwrap_err().contains("index.html"));
     }
 }

@@ -81,7 +81,7 @@ test('a link with two configurations says so and starts nothing; Train both give
 });
 
 test('several seeds are trained one after another and drawn as a band; Pause, Go on and Reset work among them', { timeout: 300_000 }, async () => {
-  const session = await open(await context(browser), `${TINY}&iters=24`);
+  const session = await open(await context(browser), `${TINY}&iters=100`);
   const { page } = session;
   await page.getByRole('combobox', { name: 'Seeds' }).selectOption('3');
   assert.match(await hash(page), /&seeds=3&/);
@@ -128,14 +128,14 @@ test('a Pause that comes too late for a seed holds the next one until Go on', { 
       if (message.type !== 'pause') post.call(this, message, ...rest);
     };
   });
-  const session = await open(within, `${TINY}&iters=30`);
+  const session = await open(within, `${TINY}&iters=100`);
   const { page } = session;
   await page.getByRole('combobox', { name: 'Seeds' }).selectOption('3');
   await press(page, 'Train');
   await press(page, 'Pause');
   await page.getByRole('button', { name: 'Go on', exact: true }).waitFor({ timeout: 60_000 });
   assert.equal(await place(page), 'seed 1 of 3');
-  assert.equal(await iterations(page), 30, 'the seed is done');
+  assert.equal(await iterations(page), 100, 'the seed is done');
   await page.waitForTimeout(1000);
   assert.equal(await place(page), 'seed 1 of 3', 'nothing follows by itself');
   await press(page, 'Go on');

@@ -179,6 +179,38 @@ test('text of a file is text, and its settings are bounded', async () => {
   assertClean(session);
 });
 
+test('a run of another task is opened with its settings, and stays on show until there is a run of the new task', { timeout: 240_000 }, async () => {
+  const session = await ready();
+  const { page } = session;
+  const file = JSON.parse(readFileSync(new URL('../../www/public/recorded/calculator.json', import.meta.url), 'utf8'));
+  file.made_with = 'made elsewhere';
+  file.config.seed = 77;
+  file.config.groups = 2;
+  file.config.num_generations = 4;
+  file.config.held_out = 8;
+  await drop(page, 'calculator.json', JSON.stringify(file));
+  await said(page).getByText('calculator.json: the run is on show').waitFor();
+  await page.getByText('Recorded: Calculator, seed 77').waitFor();
+  await page.getByText('made elsewhere').waitFor();
+  assert.equal(await page.locator('#environment').inputValue(), 'calculator');
+  assert.match(await hash(page), /env=calculator.*seed=77/);
+  assert.equal(await page.getByTestId('again').count(), 0, 'the form follows the run');
+  assert.match(await page.getByTestId('hidden-state').textContent(), /\d+ [+−×] \d+ = \d+/, 'its hidden state, in its words');
+  await page.getByTestId('weight').waitFor();
+  // Another task in the form: the opened run is not lost, and the page says what it is.
+  await page.locator('#environment').selectOption('spin');
+  await page.getByTestId('other-task').getByText('a run of another task: Calculator').waitFor();
+  await page.getByText('Recorded: Calculator, seed 77').waitFor();
+  await page.locator('#environment').selectOption('calculator');
+  await page.getByTestId('other-task').waitFor({ state: 'detached' });
+  // A run of its own settings is trained from there, and Reset leads back to it.
+  await page.getByRole('button', { name: 'Step', exact: true }).click();
+  await page.getByText('Sampled, not scored yet').waitFor({ timeout: 120_000 });
+  await page.getByRole('button', { name: 'Reset', exact: true }).click();
+  await page.getByText('Recorded: Calculator, seed 77').waitFor();
+  assertClean(session);
+});
+
 test('opening a run asks before one that was trained here is dropped', { timeout: 240_000 }, async () => {
   const session = await ready('#v=1&env=search&seed=0&groups=2&num_generations=4&held_out=16&iterations=2');
   const { page } = session;

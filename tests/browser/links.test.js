@@ -75,7 +75,7 @@ test('case 1: numbers far out of bounds, or none, are clamped and named; the pag
 });
 
 test('case 17: a second link in the same tab stops what runs and starts nothing; back and forward follow', { timeout: 240_000 }, async () => {
-  const session = await open(await context(browser), `${TINY}&iters=400&seeds=2`);
+  const session = await open(await context(browser), `${TINY}&iters=2000&seeds=2`);
   const { page } = session;
   await press(page, 'Train');
   await until(async () => (await iterations(page)) >= 1, 120, 'the first step');
@@ -90,7 +90,7 @@ test('case 17: a second link in the same tab stops what runs and starts nothing;
   assert.match(await page.getByTestId('changed').innerText(), /drop this run/);
   await page.goBack();
   await until(async () => (await gamma(page)) === 0.95, 10, 'back');
-  assert.equal(await hash(page), `${TINY}&iters=400&seeds=2`);
+  assert.equal(await hash(page), `${TINY}&iters=2000&seeds=2`);
   assert.equal(await page.getByRole('combobox', { name: 'Seeds' }).inputValue(), '2');
   await page.goForward();
   await until(async () => (await gamma(page)) === 0.5, 10, 'forward');
@@ -101,7 +101,7 @@ test('case 17: a second link in the same tab stops what runs and starts nothing;
 });
 
 test('cases 19 and 20: the address stays as it was opened until a setting changes, and no result gets into the link', { timeout: 240_000 }, async () => {
-  const link = `${TINY}&iters=40&gamma=0.50&b.gamma=1`;
+  const link = `${TINY}&iters=400&gamma=0.50&b.gamma=1`;
   const session = await open(await context(browser), link);
   const { page } = session;
   await press(page, 'Share link');

@@ -23,6 +23,44 @@ test('the page opens on a recorded run that says what it was made with', async (
   assertClean(session);
 });
 
+test('every task has a recorded run of its own, shown while none was trained, with credit and measured truth', { timeout: 180_000 }, async () => {
+  const session = await open(await context(browser));
+  const { page, requests } = session;
+  const environments = await page.locator('#environment option').evaluateAll(options => options.map(({ value, label }) => [value, label]));
+  assert.ok(environments.length >= 6);
+  const asked = () => requests.map(url => url.match(/recorded\/(\w+)\.json/)?.[1]).filter(Boolean);
+  assert.deepEqual(asked(), ['search'], 'a first visit fetches the first one only');
+  for (const [name, label] of [...environments.slice(1), environments[0]]) {
+    await page.locator('#environment').focus();
+    await page.locator('#environment').selectOption(name);
+    await page.getByText(`Recorded: ${label}, seed`).waitFor();
+    assert.equal(await page.getByTestId('other-task').count(), 0, name);
+    await page.getByTestId('group').waitFor();
+    await page.getByTestId('weight').waitFor();
+    await page.getByTestId('accuracy').waitFor();
+    assert.ok((await page.getByTestId('hidden-state').textContent()).trim().length > 0, name);
+    assert.equal(await page.getByTestId('again').count(), 0, `${name}: the credit on show is that of the recording`);
+  }
+  assert.deepEqual(asked().toSorted(), environments.map(([name]) => name).toSorted(), 'each is fetched once');
+  assertClean(session);
+});
+
+test('a recording that cannot be fetched is said to be, and the one before it stays', async () => {
+  const within = await context(browser);
+  await within.route('**/recorded/code.json', route => route.fulfill({ status: 200, contentType: 'application/json', body: '{"config": 1}' }));
+  const session = await open(within);
+  const { page } = session;
+  await page.getByText('Recorded: Search, seed').waitFor();
+  await page.locator('#environment').selectOption('code');
+  await page.getByText('The recorded run is unreadable').waitFor();
+  await page.getByTestId('other-task').getByText('a run of another task: Search').waitFor();
+  await page.getByText('Recorded: Search, seed').waitFor();
+  await page.locator('#environment').selectOption('spin');
+  await page.getByText('Recorded: Spin, seed').waitFor();
+  assert.equal(await page.getByTestId('other-task').count(), 0);
+  assertClean(session);
+});
+
 for (const [language, viewport] of [['en', undefined], ['zh', undefined], ['en', PHONE], ['zh', PHONE]]) {
   for (const theme of ['light', 'dark']) {
     test(`accessible: ${language}, ${viewport ? 'phone' : 'desktop'}, ${theme}`, async () => {

@@ -6,9 +6,10 @@ import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { assertClean, context, iterations, launch, open, until } from './support.js';
 
-const SMALL = '#v=1&env=search&seed=3&groups=2&num_generations=4&held_out=16&iterations=60';
+/** Long enough that no machine is at its end before a person has pressed Pause. */
+const SMALL = '#v=1&env=search&seed=3&groups=2&num_generations=4&held_out=16&iterations=1000';
 /** Small enough for a software GPU. */
-const TINY = '#v=1&env=search&seed=4&groups=1&num_generations=2&turn_limit=1&d_model=32&layers=1&heads=2&held_out=0&iterations=30&warm_start=none&micro_batches=1';
+const TINY = '#v=1&env=search&seed=4&groups=1&num_generations=2&turn_limit=1&d_model=32&layers=1&heads=2&held_out=0&iterations=1000&warm_start=none&micro_batches=1';
 
 let browser;
 before(async () => {
@@ -46,6 +47,16 @@ async function curve(page) {
   return rows.map(row => columns.map(column => row[column]).join(' '));
 }
 
+/** The steps whose episodes the page has, with a mark of what they are, from the exported JSON lines. */
+async function episodes(page) {
+  const { path } = await saved(page, 'All kept episodes (JSON lines)');
+  const found = new Map();
+  for (const line of readFileSync(path, 'utf8').trimEnd().split('\n').map(text => JSON.parse(text))) {
+    found.set(line.iteration, `${found.get(line.iteration) ?? ''}${line.text} ${line.advantages.join(' ')}\n`);
+  }
+  return found;
+}
+
 /** Puts code in front of the training worker's own. */
 async function beforeWorker(within, code) {
   await within.route(/\/assets\/worker.*\.js$/, async route => {
@@ -54,7 +65,7 @@ async function beforeWorker(within, code) {
   });
 }
 
-test('page.md case 15: after a reload in mid-run the run goes on, as if it had not been interrupted', { timeout: 400_000 }, async () => {
+test('page.md case 15: after a reload in mid-run the run goes on, as if it had not been interrupted, its episodes with it', { timeout: 400_000 }, async t => {
   const within = await context(browser);
   const session = await open(within, SMALL);
   const { page } = session;
@@ -63,7 +74,7 @@ test('page.md case 15: after a reload in mid-run the run goes on, as if it had n
   await page.reload();
   const offer = page.getByTestId('interrupted');
   await offer.waitFor();
-  const step = Number((await offer.textContent())?.match(/step (\d+) of 60/)?.[1]);
+  const step = Number((await offer.textContent())?.match(/step (\d+) of 1000/)?.[1]);
   assert.ok(step >= 4, `one step is lost at most: ${step}`);
   await button(page, 'Go on with it').click();
   await trainUntil(page, step + 3, null);
@@ -71,11 +82,25 @@ test('page.md case 15: after a reload in mid-run the run goes on, as if it had n
   assert.equal(await offer.count(), 0);
   assert.match(page.url(), /seed=3/);
   const resumed = await curve(page);
+  const kept = await episodes(page);
+  const earlier = [...kept.keys()].filter(iteration => iteration < step);
+  assert.ok(earlier.length >= 1, `episodes from before the reload are there: ${[...kept.keys()]}`);
+  // They can be looked at, and are not mistaken for those that the worker could play on from.
+  const slider = page.getByRole('slider', { name: 'Iteration shown below' });
+  await slider.focus();
+  await page.keyboard.press('Home');
+  await page.getByTestId('group').getByText(new RegExp(`iteration ${earlier[0]} `)).waitFor();
+  await page.getByTestId('weight').waitFor();
+  assert.equal(await button(page, 'Play on').and(page.locator(':enabled')).count(), 0);
 
   const other = await open(await context(browser), SMALL);
   await trainUntil(other.page, resumed.length);
   await pause(other.page);
   assert.deepEqual((await curve(other.page)).slice(0, resumed.length), resumed);
+  const whole = await episodes(other.page);
+  const both = earlier.filter(iteration => whole.has(iteration));
+  for (const iteration of both) assert.equal(kept.get(iteration), whole.get(iteration), `the episodes of step ${iteration}`);
+  t.diagnostic(`kept over the reload: episodes of ${earlier.join(' ')}; compared: ${both.join(' ')}`);
   assertClean(session);
   assertClean(other);
 });
@@ -179,7 +204,7 @@ test('a checkpoint can be saved, opened elsewhere and gone on with; a damaged on
   await button(other.page, 'Train').click();
   await until(async () => (await other.page.getByText(/gone on from a checkpoint/).count()) > 0, 60, 'the checkpoint is used');
   await button(other.page, 'Pause').waitFor({ timeout: 60_000 });
-  await other.page.waitForTimeout(3000);
+  await until(async () => (await iterations(other.page)) >= whole.length + 2, 60, 'two steps more');
   await pause(other.page);
   const rest = await curve(other.page);
   assert.equal(rest[0].split(' ')[0], String(whole.length), 'it goes on with the step after the checkpoint');

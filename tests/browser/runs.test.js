@@ -5,7 +5,8 @@ import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { assertClean, context, iterations, launch, open, until } from './support.js';
 
-const SMALL = '#v=1&env=search&seed=0&groups=2&num_generations=4&held_out=16&iterations=40';
+/** Long enough that no machine is at its end before a person has pressed Pause. */
+const SMALL = '#v=1&env=search&seed=0&groups=2&num_generations=4&held_out=16&iterations=1000';
 const RECORDED = new URL('../../www/public/recorded/search.json', import.meta.url);
 
 let browser;
@@ -95,7 +96,7 @@ test('a reset ends the worker at once; the next run has a new one', { timeout: 2
 });
 
 test('a curve is drawn, and grows with every step', { timeout: 240_000 }, async () => {
-  const session = await open(await context(browser), SMALL);
+  const session = await open(await context(browser), SMALL.replace('iterations=1000', 'iterations=40'));
   const { page } = session;
   const step = page.getByRole('button', { name: 'Step', exact: true });
   const train = async iteration => {

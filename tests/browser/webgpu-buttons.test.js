@@ -7,7 +7,7 @@ import { choose, download, menu, saved } from './files.js';
 import { assertClean, context, iterations, launch, open, until } from './support.js';
 
 const TINY =
-  '#v=1&env=search&seed=4&groups=2&num_generations=3&turn_limit=2&d_model=32&layers=1&heads=2&held_out=2&iterations=30&warm_start=none&legal_token_mask=1&reward=mixed&micro_batches=1';
+  '#v=1&env=search&seed=4&groups=2&num_generations=3&turn_limit=2&d_model=32&layers=1&heads=2&held_out=2&iterations=100&warm_start=none&legal_token_mask=1&reward=mixed&micro_batches=1';
 const SLOW = { timeout: 300_000 };
 
 let browser;
@@ -81,9 +81,9 @@ test('train, pause, go on, measure, play on, save, open, go back, pin, reset: no
   await rests(page);
   const after = await iterations(page);
   assert.ok(after >= 1);
-  if (after < 30) {
+  if (after < 100) {
     await button(page, 'Go on').click();
-    await until(async () => (await iterations(page)) === 30, 300, 'the last step');
+    await until(async () => (await iterations(page)) === 100, 300, 'the last step');
     await rests(page);
   }
 

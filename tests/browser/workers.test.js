@@ -1,10 +1,10 @@
-// Several workers on the CPU: the run of one worker to the last bit, faster, and none the worse for a worker that ends.
+// Several workers on the CPU: the run of one worker to the last bit, its work shared, and none the worse for a worker that ends.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { initSync, read_link } from '../../www/src/wasm/page/turnwise_page.js';
-import { address, assertClean, context, iterations, launch, open, until } from './support.js';
+import { assertClean, context, iterations, launch, open, until } from './support.js';
 
 initSync({ module: readFileSync(new URL('../../www/src/wasm/page/turnwise_page_bg.wasm', import.meta.url)) });
 const asset = readdirSync(new URL('../../www/dist/assets', import.meta.url)).find(name => /^worker.*\.js$/.test(name));
@@ -100,23 +100,37 @@ test('the badge says how many workers compute, and so does a message when one is
   assertClean(session);
 });
 
-test('two workers are faster than one', { timeout: 600_000 }, async t => {
-  const session = await open(await context(browser));
-  const config = of('#v=1&env=search&seed=2&iterations=8');
-  const seconds = { 1: [], 2: [] };
-  for (let round = 0; round < 3; round++) {
-    for (const workers of [1, 2]) {
-      const { reports } = await session.page.evaluate(drive, { worker, config, workers });
-      seconds[workers].push(...reports.slice(2).map(report => report.seconds));
-    }
+/** Counts the jobs that helpers answer; every report says how many there were in its step. */
+async function counted(within) {
+  const code = `{ let answers = 0; const Plain = Worker;
+  globalThis.Worker = class extends Plain { constructor(...args) { super(...args);
+    this.addEventListener('message', ({ data }) => { if (data.type === 'answer') answers += 1; }); } };
+  const post = self.postMessage.bind(self);
+  self.postMessage = (message, ...rest) => {
+    if (message?.report) { message = { ...message, report: { ...message.report, answers } }; answers = 0; }
+    post(message, ...rest); }; }`;
+  await within.route(/\/assets\/worker.*\.js$/, async route => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: `${code}\n${await response.text()}` });
+  });
+}
+
+// How much time it saves is for bench.html and `cargo bench` to say: a test on a shared machine cannot know whether it has two cores.
+test('a helper does its part of every step, of playing and of the gradients', { timeout: 300_000 }, async t => {
+  const within = await context(browser);
+  await counted(within);
+  const session = await open(within);
+  const config = of('#v=1&env=search&seed=2&iterations=6');
+  const seconds = {};
+  for (const workers of [1, 2]) {
+    const { reports } = await session.page.evaluate(drive, { worker, config, workers });
+    const answers = reports.map(report => report.answers);
+    // At least one part of the rollout, one of the held-out questions and one of the update.
+    assert.ok(workers === 1 ? answers.every(count => count === 0) : answers.every(count => count >= 3), `${workers}: ${answers}`);
+    seconds[workers] = reports.slice(2).map(report => report.seconds);
+    t.diagnostic(`${workers}: ${answers.join(' ')} answers of helpers; ${seconds[workers].map(value => value.toFixed(3)).join(' ')} s a step`);
   }
-  const median = values => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
-  const quartiles = values => [0.25, 0.75].map(q => values.toSorted((a, b) => a - b)[Math.floor(values.length * q)].toFixed(3)).join('-');
-  for (const workers of [1, 2]) t.diagnostic(`${workers}: ${median(seconds[workers]).toFixed(3)} s a step (${quartiles(seconds[workers])})`);
-  const gain = median(seconds[1]) / median(seconds[2]);
-  t.diagnostic(`two workers: ${gain.toFixed(2)} times one, ${address}`);
-  // On a machine that is busy with other work there is no second core to be had.
-  assert.ok(gain > 0.8, `sharing does not cost more than it gives: ${gain}`);
+  assertClean(session);
 });
 
 /** Runs in the page: a worker of its own, configured for the CPU and trained to the end. */

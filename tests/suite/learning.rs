@@ -2,7 +2,7 @@
 //! The table over five seeds is in `tests/README.md`.
 
 use pollster::block_on;
-use turnwise::config::{CreditMethod, ExperimentConfig, RewardMode};
+use turnwise::config::{CreditMethod, ExperimentConfig, RewardMode, TurnBaseline};
 use turnwise::environment::{REGISTRY, warm_start_name};
 use turnwise::metrics::Report;
 use turnwise::trainer::{Trainer, shipped_policy};
@@ -56,7 +56,19 @@ fn code_is_learned_within_35_steps() {
     learns("code", 35);
 }
 
-/// Where a clean result pays as much as a right answer and an error costs as much, the reward rises and success falls.
+/// Trains on a process reward that a clean look earns: the return must rise by `more`, success must fall.
+fn is_hacked(config: &ExperimentConfig, more: f64) {
+    let mut trainer = warm(config);
+    let reports: Vec<Report> = (0..30).map(|_| block_on(trainer.train_step()).unwrap().3).collect();
+    let mean = |of: fn(&Report) -> f64, reports: &[Report]| reports.iter().map(of).sum::<f64>() / reports.len() as f64;
+    let (first, last) = (&reports[..1], &reports[25..]);
+    let (paid, earned) = (mean(|report| report.mean_return, first), mean(|report| report.mean_return, last));
+    let (before, after) = (mean(|report| report.held_out_success, first), mean(|report| report.held_out_success, last));
+    println!("return {paid:.2} to {earned:.2}, success {before:.2} to {after:.2}");
+    assert!(earned > paid + more && after < before - 0.03);
+}
+
+/// A clean result pays as much as a right answer and an error costs as much.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "slow without --release")]
 fn a_bad_process_reward_is_hacked() {
@@ -67,14 +79,23 @@ fn a_bad_process_reward_is_hacked() {
         gamma: 1.0,
         ..ExperimentConfig::defaults("code", REGISTRY)
     };
-    let mut trainer = warm(&config);
-    let reports: Vec<Report> = (0..30).map(|_| block_on(trainer.train_step()).unwrap().3).collect();
-    let mean = |of: fn(&Report) -> f64, reports: &[Report]| reports.iter().map(of).sum::<f64>() / reports.len() as f64;
-    let (first, last) = (&reports[..1], &reports[25..]);
-    let (paid, earned) = (mean(|report| report.mean_return, first), mean(|report| report.mean_return, last));
-    let (before, after) = (mean(|report| report.held_out_success, first), mean(|report| report.held_out_success, last));
-    println!("return {paid:.2} to {earned:.2}, success {before:.2} to {after:.2}");
-    assert!(earned > paid + 0.1 && after < before - 0.03);
+    is_hacked(&config, 0.1);
+}
+
+/// Half as much, but what comes later is discounted: by credit per turn, compared with all turns of the group.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "slow without --release")]
+fn a_milder_process_reward_is_hacked_where_the_future_is_discounted() {
+    let config = ExperimentConfig {
+        reward_mode: RewardMode::Mixed,
+        clean_result_weight: 0.5,
+        error_result_weight: -0.5,
+        gamma: 0.8,
+        credit_method: CreditMethod::ReturnToGo,
+        turn_baseline: TurnBaseline::Pooled,
+        ..ExperimentConfig::defaults("code", REGISTRY)
+    };
+    is_hacked(&config, 0.03);
 }
 
 /// Where luck stands between decisions, credit per turn learns faster than credit per trajectory.

@@ -29,6 +29,8 @@ mod objective;
 #[cfg(feature = "engine")]
 mod provenance;
 #[cfg(feature = "engine")]
+mod recordings;
+#[cfg(feature = "engine")]
 mod resume;
 #[cfg(feature = "engine")]
 mod rollout;

@@ -7,6 +7,7 @@ import { unknownView } from './state/embed';
 import { experiment } from './state/experiment.svelte';
 import { kept } from './state/kept.svelte';
 import { notices } from './state/notices.svelte';
+import { recordings } from './state/recordings.svelte';
 import { series } from './state/series.svelte';
 import { trainer } from './state/trainer.svelte';
 import { view } from './state/view.svelte';
@@ -31,4 +32,4 @@ addEventListener('beforeunload', event => {
 
 void experiment.load();
 void kept.load();
-void trainer.loadRecorded();
+recordings.begin(location.hash);

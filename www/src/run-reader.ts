@@ -1,6 +1,6 @@
 /** Reads a run from parsed JSON. A file may be older than the page, cut short, edited or somebody else's: every field that the page relies on is checked, by name. */
 
-import type { End, Facts, PartKind, RecordedRun, RewardTerm } from './protocol';
+import type { Batch, End, Facts, PartKind, RecordedRun, RewardTerm } from './protocol';
 
 type Fields = Record<string, unknown>;
 
@@ -284,4 +284,10 @@ export function readRun(value: unknown, vocabulary: number): RecordedRun {
   const turns = new Map(batches.map(([entry, path]) => [count(entry.iteration, path), batch(entry, path, vocabulary)]));
   for (const [entry, path] of objects(file.measured, 'measured')) measured(entry, path, turns);
   return value as RecordedRun;
+}
+
+/** Kept episodes of one step, checked as those of a file are. */
+export function readBatch(value: unknown, vocabulary: number): Batch {
+  batch(object(value, 'episodes'), 'episodes', vocabulary);
+  return value as Batch;
 }

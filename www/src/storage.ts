@@ -1,10 +1,10 @@
 /**
  * Runs kept in this browser (IndexedDB), so that a reload, a crash or a lost device costs one step at most: settings, the report of
- * every step, and checkpoints. The worker writes, the page reads.
+ * every step, checkpoints, and the episodes of some steps. The worker writes, the page reads.
  */
 
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
-import type { ExperimentConfig, Report } from './protocol';
+import type { Batch, ExperimentConfig, Report } from './protocol';
 
 /** A run without its reports and checkpoints. */
 export interface KeptRun {
@@ -21,13 +21,20 @@ interface Schema extends DBSchema {
   runs: { key: string; value: KeptRun };
   reports: { key: [string, number]; value: Report };
   checkpoints: { key: [string, number]; value: Uint8Array };
+  episodes: { key: [string, number]; value: Batch };
 }
+
+/** Everything that a run has. */
+const STORES = ['runs', 'reports', 'checkpoints', 'episodes'] as const;
 
 /** Runs that are kept; older ones make way. */
 const KEPT_RUNS = 5;
 
 /** Checkpoints of a run that are kept: the last two, and some of the way. */
 const KEPT_CHECKPOINTS = 10;
+
+/** Steps of a run whose episodes are kept: the last two, and some of the way. */
+const KEPT_EPISODES = 6;
 
 /** The lock that a tab holds while it has a run, so that no other tab takes it for an interrupted one. */
 export const lock = (id: string): string => `turnwise-run-${id}`;
@@ -43,11 +50,14 @@ export class Storage {
 
   /** Fails where the browser keeps nothing. */
   static async open(): Promise<Storage> {
-    const database = await openDB<Schema>('turnwise', 1, {
-      upgrade(database) {
-        database.createObjectStore('runs', { keyPath: 'id' });
-        database.createObjectStore('reports');
-        database.createObjectStore('checkpoints');
+    const database = await openDB<Schema>('turnwise', 2, {
+      upgrade(database, before) {
+        if (before < 1) {
+          database.createObjectStore('runs', { keyPath: 'id' });
+          database.createObjectStore('reports');
+          database.createObjectStore('checkpoints');
+        }
+        if (before < 2) database.createObjectStore('episodes');
       },
       // Somebody clears the storage or has a newer page open: nothing is kept here any more, but nobody waits either.
       blocking: () => database.close(),
@@ -55,20 +65,28 @@ export class Storage {
     return new Storage(database);
   }
 
-  /** Keeps a run as it stands: `iteration` steps done, with the report of the last one unless none is. All of it or nothing. */
-  async keep(run: KeptRun, report: Report | null, checkpoint: Uint8Array): Promise<void> {
-    const spare = spareOf(await this.checkpoints(run.id), run.iteration);
-    const transaction = this.database.transaction(['runs', 'reports', 'checkpoints'], 'readwrite');
+  /**
+   * Keeps a run as it stands: `iteration` steps done, with the report of the last one unless none is, and the last one's episodes
+   * if they are given. All of it or nothing.
+   */
+  async keep(run: KeptRun, report: Report | null, checkpoint: Uint8Array, batch: Batch | null): Promise<void> {
+    const spare = spareOf(await this.checkpoints(run.id), run.iteration, KEPT_CHECKPOINTS);
+    const spareEpisodes = batch ? spareOf(await this.episodesKept(run.id), batch.iteration, KEPT_EPISODES) : [];
+    const transaction = this.database.transaction(STORES, 'readwrite');
     const reports = transaction.objectStore('reports');
     const checkpoints = transaction.objectStore('checkpoints');
+    const episodes = transaction.objectStore('episodes');
     await Promise.all([
       transaction.objectStore('runs').put(run),
       report ? reports.put(report, [run.id, report.iteration]) : null,
       // What an undo has left behind.
       reports.delete(from(run.id, run.iteration)),
       checkpoints.delete(from(run.id, run.iteration)),
+      episodes.delete(from(run.id, run.iteration)),
       checkpoints.put(checkpoint, [run.id, run.iteration]),
       ...spare.map(iteration => checkpoints.delete([run.id, iteration])),
+      batch ? episodes.put(batch, [run.id, batch.iteration]) : null,
+      ...spareEpisodes.map(iteration => episodes.delete([run.id, iteration])),
       transaction.done,
     ]);
   }
@@ -91,12 +109,22 @@ export class Storage {
     return await this.database.get('checkpoints', [id, iteration]);
   }
 
+  /** The steps of a run whose episodes are kept, in order. */
+  async episodesKept(id: string): Promise<number[]> {
+    return (await this.database.getAllKeys('episodes', of(id))).map(([, iteration]) => iteration);
+  }
+
+  async episodes(id: string, iteration: number): Promise<Batch | undefined> {
+    return await this.database.get('episodes', [id, iteration]);
+  }
+
   async drop(id: string): Promise<void> {
-    const transaction = this.database.transaction(['runs', 'reports', 'checkpoints'], 'readwrite');
+    const transaction = this.database.transaction(STORES, 'readwrite');
     await Promise.all([
       transaction.objectStore('runs').delete(id),
       transaction.objectStore('reports').delete(of(id)),
       transaction.objectStore('checkpoints').delete(of(id)),
+      transaction.objectStore('episodes').delete(of(id)),
       transaction.done,
     ]);
   }
@@ -109,11 +137,11 @@ export class Storage {
   }
 }
 
-/** Checkpoints that make way for the one after `next` steps: of all but the last two those that stand closest together. */
-function spareOf(iterations: number[], next: number): number[] {
+/** What makes way for the entry of `next`, so that `most` stay: of all but the last two those that stand closest together. */
+function spareOf(iterations: number[], next: number, most: number): number[] {
   const kept = iterations.filter(iteration => iteration < next);
   const spare: number[] = [];
-  while (kept.length >= KEPT_CHECKPOINTS) {
+  while (kept.length >= most) {
     let best = 1;
     for (let i = 1; i < kept.length - 1; i++) {
       const gap = (at: number) => (kept[at + 1] ?? 0) - (kept[at - 1] ?? 0);

@@ -5,7 +5,7 @@
 
 import { assist } from './helper';
 import { type Assist, type Job, Pool } from './pool';
-import type { Command, Event as EngineEvent, ExperimentConfig, Report } from './protocol';
+import type { Batch, Command, Event as EngineEvent, ExperimentConfig, Report } from './protocol';
 import { Storage } from './storage';
 import init, { Engine } from './wasm/engine/turnwise_engine.js';
 import wasmUrl from './wasm/engine/turnwise_engine_bg.wasm?url';
@@ -87,6 +87,11 @@ function breakDown(cause: Broken['cause'], error: unknown): void {
 let kept: Keep | null = null;
 let latest: Checkpoint | null = null;
 let told: Checkpoint | null = null;
+/** The episodes that were credited last, and when some were written last. */
+let credited: Batch | null = null;
+let episodesWritten = Number.NEGATIVE_INFINITY;
+/** Least time between two steps whose episodes are kept, in milliseconds: a copy of 256 of them is not for nothing. */
+const EPISODES_EVERY = 1000;
 /** How long training waits for the last write, in milliseconds: storage that does not answer must not hold it up. */
 const PATIENCE = 2000;
 /** The last write. */
@@ -109,12 +114,16 @@ function opened(): Promise<Storage | null> {
   return storage;
 }
 
-/** Writes the last checkpoint with the report of its step. */
+/** Writes the last checkpoint with the report of its step and, now and then, its episodes. */
 async function keep({ id, config }: Keep, { iteration, bytes }: Checkpoint, report: Report | null): Promise<void> {
+  const due =
+    report !== null && credited?.iteration === report.iteration && performance.now() - episodesWritten >= EPISODES_EVERY;
+  const batch = due ? credited : null;
+  if (due) episodesWritten = performance.now();
   const found = await opened();
   const finished = iteration >= config.iterations;
   try {
-    await found?.keep({ id, config, updated: Date.now(), iteration, finished }, report, bytes);
+    await found?.keep({ id, config, updated: Date.now(), iteration, finished }, report, bytes, batch);
   } catch (error) {
     storage = Promise.resolve(notKept(error));
   }
@@ -123,6 +132,7 @@ async function keep({ id, config }: Keep, { iteration, bytes }: Checkpoint, repo
 /** An event on its way to the page. What belongs to the last checkpoint is written with it. */
 function pass(event: EngineEvent): void {
   const report = event.type === 'phase' ? event.report : null;
+  if (event.type === 'phase' && event.batch?.credit) credited = event.batch;
   if (kept && latest && (report || event.type === 'ready')) {
     const [run, checkpoint] = [kept, latest];
     told = latest;
@@ -245,7 +255,8 @@ addEventListener('message', ({ data }: MessageEvent<ToWorker | Assist | Job>) =>
     if (!engine || broken) return;
     try {
       if (data.type === 'keep') {
-        [kept, latest, told] = [data, null, null];
+        [kept, latest, told, credited] = [data, null, null, null];
+        episodesWritten = Number.NEGATIVE_INFINITY;
         if (data.checkpoint) engine.hand_over(data.checkpoint);
       } else if (data.type === 'share') {
         wanted = data.workers;

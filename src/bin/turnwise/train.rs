@@ -11,6 +11,7 @@ use turnwise::environment::{REGISTRY, warm_start_name};
 use turnwise::metrics::{WarningKind, warnings};
 use turnwise::policy::{Checkpoint, Policy, PolicyConfig, Precision};
 use turnwise::reward::RewardTable;
+use turnwise::rollout::Trajectory;
 use turnwise::trainer::{Credit, Rollout, Trainer, TrueCreditRun, frozen, initial_policy, shipped_policy};
 use turnwise::web::lines::EpisodeLine;
 use turnwise::web::protocol::{Batch, MeasuredCredit, RecordedRun};
@@ -26,8 +27,10 @@ const RECORDED_STEPS: [usize; 10] = [0, 2, 4, 7, 10, 15, 20, 30, 45, 59];
 const MEASURED_STEPS: [usize; 2] = [0, 7];
 const MEASURED_ROLLS: usize = 64;
 
-/// Groups of each step that a recorded run keeps.
+/// Groups of each step that a recorded run keeps: at most so many, and those after the first two only while all of them together
+/// have at most so many turns. The page reads and checks the whole file when a task is chosen.
 const RECORDED_GROUPS: usize = 6;
+const RECORDED_TURNS: usize = 300;
 
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let resumed = given(matches, "resume").map(|path| evaluate::read(&evaluate::find(Path::new(path)))).transpose()?;
@@ -238,18 +241,34 @@ fn measured(
     pollster::block_on(run.advance(MEASURED_ROLLS))?;
     let mut credit = run.measured();
     let accuracy = run.accuracy(&credit);
-    let kept = rollout.training.iter().take_while(|trajectory| trajectory.group < RECORDED_GROUPS).count();
+    let (_, kept) = kept_of(&rollout.training);
     [&mut credit.credits, &mut credit.standard_errors, &mut credit.values].into_iter().for_each(|array| array.truncate(kept));
     Ok(MeasuredCredit { iteration: rollout.iteration, credit, accuracy })
 }
 
+/// How many groups, and how many trajectories with them, a recorded run keeps of a step.
+fn kept_of(trajectories: &[Trajectory]) -> (usize, usize) {
+    let (mut groups, mut kept, mut turns) = (0, 0, 0);
+    for group in trajectories.chunk_by(|a, b| a.group == b.group) {
+        turns += group.iter().map(|trajectory| trajectory.turns.len()).sum::<usize>();
+        if groups == RECORDED_GROUPS || (groups >= 2 && turns > RECORDED_TURNS) {
+            break;
+        }
+        (groups, kept) = (groups + 1, kept + group.len());
+    }
+    (groups, kept)
+}
+
 /// The first groups of a batch, to keep a recorded run small.
 fn abridged(mut batch: Batch) -> Batch {
-    let kept = batch.trajectories.iter().take_while(|trajectory| trajectory.group < RECORDED_GROUPS).count();
-    batch.groups.truncate(RECORDED_GROUPS);
+    let (groups, kept) = kept_of(&batch.trajectories);
+    batch.groups.truncate(groups);
     batch.trajectories.truncate(kept);
     if let Some(rewards) = &mut batch.rewards {
         rewards.turns.truncate(kept);
+    }
+    if let Some(values) = &mut batch.values {
+        values.truncate(kept);
     }
     if let Some(credit) = &mut batch.credit {
         let arrays = [
@@ -263,8 +282,8 @@ fn abridged(mut batch: Batch) -> Batch {
         arrays.into_iter().for_each(|array| array.truncate(kept));
         credit.peers.truncate(kept);
         credit.parts.truncate(kept);
-        credit.no_signal.truncate(RECORDED_GROUPS);
-        credit.whitening.truncate(RECORDED_GROUPS);
+        credit.no_signal.truncate(groups);
+        credit.whitening.truncate(groups);
     }
     batch
 }

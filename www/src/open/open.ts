@@ -53,8 +53,7 @@ export async function openFile(file: File, mayDrop: MayDrop): Promise<void> {
   const { config } = found.value as { config: unknown };
   experiment.open(module.read_json(JSON.stringify(config)));
   trainer.open(run);
-  view.group = null;
-  view.selection = null;
+  view.look();
   say(w => w.opened.run(name));
 }
 
@@ -71,8 +70,7 @@ async function openCheckpoint(bytes: Uint8Array, name: string, mayDrop: MayDrop)
     }
     if (mustAsk() && !(await mayDrop(name))) return;
     trainer.importCheckpoint(bytes, config, iteration ?? 0);
-    view.group = null;
-    view.selection = null;
+    view.look();
     say(w => w.opened.checkpoint(name, iteration));
   } catch (error) {
     say(w => w.wrong.checkpointBad(name), reason(error));

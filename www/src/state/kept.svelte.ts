@@ -1,6 +1,9 @@
 /** Runs kept in this browser: which one was interrupted, and the checkpoints of the one on show. */
 
+import type { Batch } from '../protocol';
+import { readBatch } from '../run-reader';
 import { type KeptRun, lock, Storage } from '../storage';
+import { experiment } from './experiment.svelte';
 
 class Kept {
   /** The last run that did not reach its end and is in no tab. */
@@ -75,6 +78,19 @@ class Kept {
     } catch {
       return null;
     }
+  }
+
+  /** The kept episodes of a run; those that this version cannot read are left out. */
+  async episodes(id: string): Promise<Batch[]> {
+    const found: Batch[] = [];
+    for (const iteration of (await this.storage?.episodesKept(id).catch(() => [])) ?? []) {
+      try {
+        found.push(readBatch(await this.storage?.episodes(id, iteration), experiment.tokenNames.length));
+      } catch {
+        // The run goes on without them.
+      }
+    }
+    return found;
   }
 
   /** Asks which checkpoints the run on show has. */

@@ -85,6 +85,12 @@ export class Run {
     this.stop = null;
   }
 
+  /** Takes kept episodes back that are no longer here. */
+  restore(kept: Batch[]): void {
+    const missing = kept.filter(batch => !this.batches.some(({ iteration }) => iteration === batch.iteration));
+    this.batches = [...this.batches, ...missing].sort((a, b) => a.iteration - b.iteration);
+  }
+
   addReport(report: Report): void {
     this.reports = [...this.reports.filter(other => other.iteration !== report.iteration), report];
   }

@@ -12,7 +12,7 @@ import { experiment } from './experiment.svelte';
 import { kept } from './kept.svelte';
 import { Measurement } from './measurement.svelte';
 import { notices } from './notices.svelte';
-import { loadRecorded } from './recorded';
+import { recordings } from './recordings.svelte';
 import { Run } from './run.svelte';
 import type { Job } from './series.svelte';
 import { WorkerLink } from './worker-link';
@@ -29,8 +29,6 @@ const LOST_AGAIN = 60_000;
 
 class Trainer {
   activity = $state<Activity>('idle');
-  recorded = $state.raw<Run | null>(null);
-  recordedFailed = $state(false);
   live = $state.raw<Run | null>(null);
   deviceChoice = $state<DeviceChoice>('auto');
   device = $state.raw<DeviceReport | null>(null);
@@ -47,7 +45,7 @@ class Trainer {
   configuredDevice = $state<DeviceChoice>('auto');
 
   /** What the page shows: the live run, or the recorded one before there is any. */
-  run: Run | null = $derived(this.live ?? this.recorded);
+  run: Run | null = $derived(this.live ?? recordings.run);
 
   /** In what the form differs from the run on show. */
   differences = $derived(this.run && experiment.config ? experiment.changesFrom(this.run.form) : []);
@@ -59,6 +57,9 @@ class Trainer {
 
   /** What the live run goes on from when the worker does not have it. */
   private checkpoint = $state.raw<Checkpoint | null>(null);
+
+  /** After how many steps the worker took the live run up: it knows no episodes from before. */
+  private workerFrom = $state(0);
 
   /** Steps done of the live run, those before its first report here included. */
   steps = $derived(
@@ -93,8 +94,10 @@ class Trainer {
   /** What came of the turn that was changed last. */
   counterfactualFound = $state.raw<Counterfactual | null>(null);
 
-  /** The step whose episodes were credited last: those are measured. */
-  creditedIteration: number | null = $derived(this.live?.batches.findLast(batch => batch.credit !== null)?.iteration ?? null);
+  /** The step whose episodes the worker credited last: it has those, and they are measured. */
+  creditedIteration: number | null = $derived(
+    this.live?.batches.findLast(batch => batch.credit !== null && batch.iteration >= this.workerFrom)?.iteration ?? null,
+  );
 
   /** Why true credit cannot be measured now; null where it can. */
   unmeasurable: 'recorded' | 'training' | 'no_credit' | 'gone' | null = $derived.by(() => {
@@ -124,11 +127,6 @@ class Trainer {
   /** A new run was asked for and is not on show yet. */
   private beginning = false;
   private runOwner = {};
-
-  async loadRecorded(): Promise<void> {
-    this.recorded = await loadRecorded();
-    this.recordedFailed = this.recorded === null;
-  }
 
   train(): void {
     if (this.busy) return;
@@ -193,6 +191,7 @@ class Trainer {
     }
     const current = await kept.current(run.id);
     const found = current && (await kept.open(current));
+    const batches = await kept.episodes(run.id);
     const config = found && !this.busy ? experiment.adopt(current.config) : null;
     if (!found || !config) {
       kept.hold(null);
@@ -202,6 +201,7 @@ class Trainer {
     this.clear();
     this.live = new Run('live', config, '', null, run.id);
     this.live.reports = found.reports;
+    this.live.restore(batches);
     this.checkpoint = { iteration: current.iteration, bytes: found.bytes };
     this.train();
   }
@@ -210,7 +210,9 @@ class Trainer {
   async backTo(iteration: number): Promise<void> {
     const run = this.live;
     const found = run && !this.busy ? await kept.checkpoint(iteration) : null;
+    const batches = run && found ? await kept.episodes(run.id) : [];
     if (!run || !found || this.busy || run !== this.live) return;
+    run.restore(batches);
     run.cut(iteration);
     run.reports = found.reports.filter(report => report.iteration < iteration);
     this.checkpoint = { iteration, bytes: found.bytes };
@@ -258,8 +260,7 @@ class Trainer {
   /** Shows a run from a file in place of the one on show, which is dropped. */
   open(run: Run): void {
     this.reset();
-    this.recorded = run;
-    this.recordedFailed = false;
+    recordings.open(run);
   }
 
   /** Stops what runs and keeps what was learned on show: another experiment was opened. */
@@ -411,6 +412,7 @@ class Trainer {
   private ready(run: Run, event: Extract<EngineEvent, { type: 'ready' }>): void {
     run.warmStart = event.warm_start;
     this.progress = null;
+    this.workerFrom = event.iteration;
     this.configured = true;
     if (this.checkpoint !== null) {
       run.cut(event.iteration);

@@ -201,6 +201,12 @@ class View {
     if (trainer.activity === 'running' && trainer.run && this.batch) trainer.run.pinned = this.batch.iteration;
   }
 
+  /** Another run is on show: a telling group of it, and nothing of the last one selected. */
+  look(): void {
+    this.group = null;
+    this.selection = null;
+  }
+
   /** Selects the first token of a turn of any group. */
   selectTurn(batch: Batch, index: number, turn: number): void {
     const trajectory = batch.trajectories[index];

@@ -21,8 +21,8 @@ export const lessonsEn = {
     intro:
       'A small transformer, the policy, answers questions with a tool, turn by turn, and learns from reward. Blue tokens earned credit, orange ones blame.',
     introRecorded: ' On show is a recorded run.',
-    otherTask:
-      'There is no recording of this task: what is on show below is a recorded run of Search. Press Train or Step for one of your own.',
+    otherTask: (task: string) =>
+      `What is on show below is a run of another task: ${task}. Press Train or Step for one of your own.`,
     compared: 'Compared with:',
     difference: (name: string, first: string, other: string) => `${name} ${other || '–'} (here ${first || '–'})`,
     changed: (what: string) => `Not the lesson’s settings any more: ${what}`,

@@ -22,7 +22,7 @@ export const lessonsZh: typeof lessonsEn = {
     unfold: '展开',
     intro: '一个小型 Transformer（策略）分好几轮调用工具来答题，并从奖励中学习。蓝色词元有功，橙色词元有过。',
     introRecorded: '现在显示的是录制好的运行。',
-    otherTask: '这个任务没有录制的运行：下面显示的是“搜索问答”的录制运行。按“开始训练”或“单步”即可得到自己的运行。',
+    otherTask: task => `下面显示的是另一个任务“${task}”的运行。按“开始训练”或“单步”即可得到自己的运行。`,
     compared: '对照：',
     difference: (name, first, other) => `${name} ${other || '–'}（本课：${first || '–'}）`,
     changed: what => `已不是本课的设置：${what}`,
