@@ -68,6 +68,9 @@ let broken = false;
 /** What the browser said when it took the device away; null while there is one. */
 let deviceLost: string | null = null;
 
+/** What the browser said when it did not give a buffer of the device back: then the device is gone, told or not. */
+let bufferRefused: string | null = null;
+
 /** How long an error waits for the word that the device is gone, which comes a little later than what it breaks. In milliseconds. */
 const WORD = 100;
 
@@ -76,7 +79,9 @@ function breakDown(cause: Broken['cause'], error: unknown): void {
   if (broken) return;
   broken = true;
   const say = (): void => {
-    const [why, detail]: [Broken['cause'], string] = deviceLost === null ? [cause, words(error)] : ['device_lost', deviceLost];
+    // While shaders are compiled the browser may take seconds to say that the device is gone.
+    const lost = deviceLost ?? (cause === 'panic' ? bufferRefused : null);
+    const [why, detail]: [Broken['cause'], string] = lost === null ? [cause, words(error)] : ['device_lost', lost];
     send({ type: 'broken', cause: why, detail, checkpoint: told });
   };
   if (cause === 'panic' && !helping) setTimeout(say, WORD);
@@ -154,8 +159,19 @@ function watchDevices(): void {
     });
     return device;
   };
+  const buffers = (globalThis as { GPUBuffer?: { prototype: { mapAsync: MapAsync } } }).GPUBuffer?.prototype;
+  if (!buffers) return;
+  const { mapAsync } = buffers;
+  buffers.mapAsync = function (...how) {
+    const mapped = mapAsync.apply(this, how);
+    mapped.catch(error => {
+      bufferRefused = words(error);
+    });
+    return mapped;
+  };
 }
 
+type MapAsync = (this: unknown, ...how: unknown[]) => Promise<void>;
 type RequestDevice = (this: unknown, descriptor?: unknown) => Promise<{ lost: Promise<{ message: string }> }>;
 
 /** Bytes of the engine that have arrived: fewer or more than it has, and the download is to blame, not the browser. */
