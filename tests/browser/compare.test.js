@@ -19,7 +19,7 @@ after(() => browser.close());
 const press = (page, name) => page.getByRole('button', { name, exact: true }).click();
 const hash = page => page.evaluate(() => location.hash);
 /** The labels at the ends of the curves of success. */
-const labels = page => page.locator('.chart').first().locator('.end').allInnerTexts();
+const labels = page => page.locator('.chart').first().locator('.end').allTextContents();
 const finished = page => page.getByText('Finished', { exact: true }).waitFor({ timeout: 120_000 });
 const place = async page => ((await page.getByTestId('place').count()) ? await page.getByTestId('place').textContent() : '');
 
@@ -44,14 +44,14 @@ test('a link with two configurations says so and starts nothing; Train both give
   const session = await open(await context(browser), link);
   const { page } = session;
   const second = page.getByTestId('second');
-  assert.match(await second.innerText(), /second configuration: Discount γ 1 \(first: 0\.5\), Loss mask off \(first: on\)\. Both get the same seed\./);
+  assert.match(await second.innerText(), /another configuration: Discount γ 1 \(here: 0\.5\), Loss mask off \(here: on\)\. Both get the same seed\./);
   assert.equal(await page.getByTestId('gamma-value').textContent(), '0.5', 'the form shows the first');
   await page.getByText('Recorded run', { exact: true }).waitFor();
   assert.equal(page.workers().length, 0);
 
   await press(page, 'Train both');
-  await until(async () => (await place(page)) === 'second configuration', 60, 'the second is trained first');
-  await until(async () => (await place(page)) === 'first configuration', 120, 'then the first');
+  await until(async () => (await place(page)) === 'the other configuration', 60, 'the other one is trained first');
+  await until(async () => (await place(page)) === 'the configuration in the form', 120, 'then that in the form');
   await finished(page);
   await until(async () => (await labels(page)).some(label => /^pinned \d+%$/.test(label)), 10, 'the pinned curve has its label');
   assert.ok((await labels(page)).some(label => /^held-out \d+%$/.test(label)));
@@ -69,7 +69,7 @@ test('a link with two configurations says so and starts nothing; Train both give
 
   await press(page, 'Swap');
   assert.equal(await page.getByTestId('gamma-value').textContent(), '1');
-  assert.match(await second.innerText(), /Discount γ 0\.5 \(first: 1\)/);
+  assert.match(await second.innerText(), /Discount γ 0\.5 \(here: 1\)/);
   assert.match(await hash(page), /&gamma=1&.*&b\.gamma=0\.5/);
   await press(page, 'Drop');
   assert.equal(await second.count(), 0);

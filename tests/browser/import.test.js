@@ -179,7 +179,7 @@ test('text of a file is text, and its settings are bounded', async () => {
   assertClean(session);
 });
 
-test('a run of another task is opened with its settings, and stays on show until there is a run of the new task', { timeout: 240_000 }, async () => {
+test('a run of another task is opened with its settings, stands in for the recording of its task, and can be closed', { timeout: 240_000 }, async () => {
   const session = await ready();
   const { page } = session;
   const file = JSON.parse(readFileSync(new URL('../../www/public/recorded/calculator.json', import.meta.url), 'utf8'));
@@ -197,17 +197,20 @@ test('a run of another task is opened with its settings, and stays on show until
   assert.equal(await page.getByTestId('again').count(), 0, 'the form follows the run');
   assert.match(await page.getByTestId('hidden-state').textContent(), /\d+ [+−×] \d+ = \d+/, 'its hidden state, in its words');
   await page.getByTestId('weight').waitFor();
-  // Another task in the form: the opened run is not lost, and the page says what it is.
+  // Another task in the form has its own recording; the opened run is not lost for that.
   await page.locator('#environment').selectOption('spin');
-  await page.getByTestId('other-task').getByText('a run of another task: Calculator').waitFor();
-  await page.getByText('Recorded: Calculator, seed 77').waitFor();
+  await page.getByText('Recorded: Spin, seed 2').waitFor();
   await page.locator('#environment').selectOption('calculator');
-  await page.getByTestId('other-task').waitFor({ state: 'detached' });
+  await page.getByText('Recorded: Calculator, seed 77').waitFor();
   // A run of its own settings is trained from there, and Reset leads back to it.
   await page.getByRole('button', { name: 'Step', exact: true }).click();
   await page.getByText('Sampled, not scored yet').waitFor({ timeout: 120_000 });
   await page.getByRole('button', { name: 'Reset', exact: true }).click();
   await page.getByText('Recorded: Calculator, seed 77').waitFor();
+  // It can be closed.
+  await page.getByRole('button', { name: 'Close this run' }).click();
+  await page.getByText('Recorded: Calculator, seed 2').waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Close this run' }).count(), 0);
   assertClean(session);
 });
 

@@ -69,7 +69,22 @@ test('a lesson by mouse: its settings, its address, its colours, what it is comp
   await select(page).selectOption('poisoned');
   await until(async () => /env=poisoned/.test(await hash(page)), 5, 'another task');
   assert.doesNotMatch(await hash(page), /b\./);
-  await page.getByText('Recorded run', { exact: true }).waitFor();
+  await page.getByText('Recorded: Poisoned document, seed 2').waitFor();
+  assertClean(session);
+});
+
+test('a recording with other settings than the lesson says so', async () => {
+  const session = await open(await context(browser));
+  const { page } = session;
+  const other = page.getByTestId('other-settings');
+  await page.getByText('Recorded: Search, seed 2').waitFor();
+  assert.equal(await other.count(), 0);
+  await select(page).selectOption('hacked');
+  await page.getByText('Recorded: Code, seed 2').waitFor();
+  assert.match(await other.textContent(), /made with other settings: .*Reward mode Outcome \(here Mixed\)/);
+  assert.doesNotMatch(await other.textContent(), /Seed/);
+  await page.getByText('中文', { exact: true }).click();
+  assert.match(await other.textContent(), /录制的运行用的是其他设置：/);
   assertClean(session);
 });
 

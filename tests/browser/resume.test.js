@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { assertClean, context, iterations, launch, open, until } from './support.js';
+import { address, assertClean, context, iterations, launch, open, until } from './support.js';
 
 /** Long enough that no machine is at its end before a person has pressed Pause. */
 const SMALL = '#v=1&env=search&seed=3&groups=2&num_generations=4&held_out=16&iterations=1000';
@@ -103,6 +103,40 @@ test('page.md case 15: after a reload in mid-run the run goes on, as if it had n
   t.diagnostic(`kept over the reload: episodes of ${earlier.join(' ')}; compared: ${both.join(' ')}`);
   assertClean(session);
   assertClean(other);
+});
+
+test('a run that was reset is not offered as interrupted', { timeout: 240_000 }, async () => {
+  const session = await open(await context(browser), SMALL);
+  const { page } = session;
+  await trainUntil(page, 2);
+  await pause(page);
+  await button(page, 'Reset').click();
+  await page.waitForTimeout(500);
+  await page.reload();
+  await button(page, 'Train').waitFor();
+  await page.waitForTimeout(500);
+  assert.equal(await page.getByTestId('interrupted').count(), 0);
+  // Nor is one that gave way to a run of other settings.
+  await trainUntil(page, 2);
+  await pause(page);
+  await button(page, 'New seed').click();
+  await trainUntil(page, 2);
+  await pause(page);
+  const seed = page.url().match(/seed=(\d+)/)[1];
+  await page.waitForTimeout(500);
+  page.on('dialog', dialog => dialog.accept());
+  await page.reload();
+  await button(page, 'Go on with it').click();
+  await trainUntil(page, 3, null);
+  await pause(page);
+  assert.match(page.url(), new RegExp(`seed=${seed}(&|$)`));
+  await button(page, 'Reset').click();
+  await page.waitForTimeout(500);
+  await page.reload();
+  await button(page, 'Train').waitFor();
+  await page.waitForTimeout(500);
+  assert.equal(await page.getByTestId('interrupted').count(), 0, 'no older run takes its place');
+  assertClean(session);
 });
 
 test('a run that another tab has is not offered, and a forgotten one is gone', { timeout: 240_000 }, async () => {
@@ -230,6 +264,112 @@ test('the policy leaves as a zip with a model folder for Hugging Face transforme
   assertClean(session);
 });
 
+/** Puts entries into the page's storage as they are. */
+const put = (page, store, entries) =>
+  page.evaluate(
+    ([store, entries]) =>
+      new Promise((done, failed) => {
+        const request = indexedDB.open('turnwise');
+        request.onerror = () => failed(request.error);
+        request.onsuccess = () => {
+          const transaction = request.result.transaction(store, 'readwrite');
+          for (const [value, key] of entries) transaction.objectStore(store).put(value, key);
+          transaction.oncomplete = () => {
+            request.result.close();
+            done();
+          };
+        };
+      }),
+    [store, entries],
+  );
+
+test('damaged records in storage are passed over: runs, reports, episodes', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  const session = await open(within, SMALL);
+  const { page } = session;
+  page.on('dialog', dialog => dialog.accept());
+  await put(page, 'runs', [
+    [{ id: 'x', updated: 1, iteration: 3, finished: false }],
+    [{ id: 'y', config: { environment: 'search', iterations: 50 }, updated: null, iteration: 3, finished: false }],
+    [{ id: 'z', config: null, updated: 1e18, iteration: 'a', finished: 0 }],
+  ]);
+  await page.reload();
+  await trainUntil(page, 3);
+  await pause(page);
+  assert.equal(await page.getByTestId('interrupted').count(), 0);
+  await page.waitForTimeout(500);
+  const id = await page.evaluate(async () => (await navigator.locks.query()).held.map(({ name }) => name.replace('turnwise-run-', ''))[0]);
+  await put(page, 'episodes', [[{ iteration: 1, groups: '<b>' }, [id, 1]], ['text', [id, 0]]]);
+  await page.reload();
+  await button(page, 'Go on with it').click();
+  await trainUntil(page, 5, null);
+  await pause(page);
+  await page.waitForTimeout(500);
+  await put(page, 'reports', [[{ iteration: 1, update: 'none' }, [id, 1]]]);
+  await page.reload();
+  await button(page, 'Go on with it').click();
+  await page.getByTestId('notice-resume').getByText('could not be read back').waitFor();
+  assertClean(session);
+});
+
+test('another tab with an older version of the storage does not slow training down: nothing is kept, and the page says so', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  const older = await within.newPage();
+  await older.goto(new URL('favicon.svg', address).href);
+  await older.evaluate(() => new Promise(done => {
+    const request = indexedDB.open('turnwise', 1);
+    request.onupgradeneeded = () => {
+      request.result.createObjectStore('runs', { keyPath: 'id' });
+      for (const name of ['reports', 'checkpoints']) request.result.createObjectStore(name);
+    };
+    request.onsuccess = () => {
+      window.held = request.result;
+      done();
+    };
+  }));
+  const session = await open(within, SMALL);
+  await trainUntil(session.page, 2);
+  await session.page.getByTestId('notice-storage').getByText('keeps nothing').waitFor({ timeout: 30_000 });
+  const before = await iterations(session.page);
+  await until(async () => (await iterations(session.page)) >= before + 20, 20, 'training goes on at its pace');
+  assertClean(session);
+});
+
+test('where there is no room for episodes the run is kept without them', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  await beforeWorker(
+    within,
+    `{ const { put } = IDBObjectStore.prototype; IDBObjectStore.prototype.put = function (value, ...key) {
+    if (this.name === 'episodes') throw new DOMException('full', 'QuotaExceededError'); return put.call(this, value, ...key); }; }`,
+  );
+  const session = await open(within, SMALL);
+  const { page } = session;
+  page.on('dialog', dialog => dialog.accept());
+  await trainUntil(page, 4);
+  await pause(page);
+  assert.equal(await page.getByTestId('notice-storage').count(), 0);
+  const done = await iterations(page);
+  await page.waitForTimeout(500);
+  await page.reload();
+  assert.match(await page.getByTestId('interrupted').textContent(), new RegExp(`step ${done} of 1000`));
+  assertClean(session);
+});
+
+test('a policy that is asked for when the worker crashes is not waited for', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  await beforeWorker(within, "addEventListener('message', event => { if (event.data.type === 'export_policy') { event.stopImmediatePropagation(); setTimeout(() => { throw new Error('made to crash'); }); } });");
+  const { page } = await open(within, SMALL);
+  await trainUntil(page, 2);
+  await pause(page);
+  await page.getByRole('button', { name: 'Save / open' }).click();
+  await page.getByRole('button', { name: /Policy for Hugging Face/ }).click();
+  await page.getByText('The file could not be made').waitFor();
+  await page.getByRole('button', { name: 'Curves (CSV)' }).and(page.locator(':enabled')).waitFor();
+  await page.keyboard.press('Escape');
+  await button(page, 'Go on').click();
+  await trainUntil(page, 4, null);
+});
+
 test('page.md case 6: a device that is lost in mid-run is replaced within two seconds, and the run goes on', { timeout: 600_000 }, async t => {
   const gpu = await launch({ webgpu: true });
   try {
@@ -265,6 +405,29 @@ test('page.md case 6: a device that is lost in mid-run is replaced within two se
     await page.evaluate(() => new BroadcastChannel('kill').postMessage(1));
     await until(async () => /CPU/.test(await badge()), 60, 'the badge says CPU');
     await until(async () => (await iterations(page)) >= before + 2, 120, 'the run goes on on the CPU');
+    assert.deepEqual(errors.filter(error => error.startsWith('page error')), []);
+  } finally {
+    await gpu.close();
+  }
+});
+
+test('a device that is lost while the run is set up is replaced, and the run begins', { timeout: 300_000 }, async () => {
+  const gpu = await launch({ webgpu: true });
+  try {
+    const within = await context(gpu);
+    await beforeWorker(
+      within,
+      `{ const prototype = globalThis.GPUAdapter?.prototype; const request = prototype?.requestDevice;
+      if (request) prototype.requestDevice = async function (descriptor) { const device = await request.call(this, descriptor);
+      setTimeout(() => device.destroy(), 400); return device; }; }`,
+    );
+    const { page, errors } = await open(within, `${TINY.replace('warm_start=none', 'warm_start=live')}&im_steps=200&im_batch=4`);
+    await page.getByText('More settings').click();
+    await page.getByLabel('Device', { exact: true }).selectOption('gpu');
+    await button(page, 'Train').click();
+    await page.getByTestId('notice-device').getByText(/The GPU was lost|graphics device was lost/).waitFor({ timeout: 30_000 });
+    await page.locator('.badge').filter({ hasText: 'CPU' }).waitFor({ timeout: 60_000 });
+    await until(async () => (await iterations(page)) >= 2, 120, 'two steps on the CPU');
     assert.deepEqual(errors.filter(error => error.startsWith('page error')), []);
   } finally {
     await gpu.close();

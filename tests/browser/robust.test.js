@@ -261,6 +261,25 @@ test('case 30: Tab reaches every control, and each has a name; gamma moves by ar
   assertClean(session);
 });
 
+test('the keyboard stays on Step and on Train while a phase is done', { timeout: 120_000 }, async () => {
+  const session = await open(await context(browser), `${SMALL}&iterations=1000`);
+  const { page } = session;
+  const step = page.getByRole('button', { name: 'Step', exact: true });
+  await step.focus();
+  for (const phase of ['sample', 'score', 'credit', 'update']) {
+    await page.keyboard.press('Enter');
+    await page.locator('[aria-current="step"]', { hasText: phase }).waitFor({ timeout: 60_000 });
+    await step.and(page.locator(':enabled')).waitFor();
+    await until(async () => (await page.evaluate(() => document.activeElement?.textContent?.trim())) === 'Step', 5, `the focus after ${phase}`);
+  }
+  await page.getByRole('button', { name: 'Go on', exact: true }).focus();
+  await page.keyboard.press('Enter');
+  await until(async () => (await page.evaluate(() => document.activeElement?.textContent?.trim())) === 'Pause', 20, 'the focus on Pause');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Go on', exact: true }).waitFor({ timeout: 60_000 });
+  assertClean(session);
+});
+
 test('case 32: at 1.6 Mbit/s text is there within 2 s, and the download says how far it is', { timeout: 240_000 }, async t => {
   const within = await context(browser);
   const page = await within.newPage();

@@ -1,6 +1,7 @@
 /** From a frozen batch to what one group's rows show. Pure functions: no page state, no drawing. */
 
 import type { ColourScale, Quantity } from './credit-scale';
+import { signedShort } from './format';
 import type { Batch, CreditMap, Recredit, RewardTable, Trajectory, WeightedTerm } from './protocol';
 
 /** One number per trajectory and turn; null where it is not known. */
@@ -159,6 +160,9 @@ export function tokenWidth(label: string, small: boolean): number {
   return 2 + (small ? Math.max(14, 4 + label.length * 6.1) : Math.max(17, 8 + label.length * 7));
 }
 
+/** Width of a reward's pill in pixels, with the space before it. */
+const pillWidth = (value: number): number => 20 + 6.7 * signedShort(value).length;
+
 /**
  * How wide each column must be, in pixels: the widest turn of the whole batch, so that groups do not shift when turned over.
  * `tokenWidths` is indexed by token id.
@@ -172,8 +176,9 @@ export function columnWidths(shown: Shown, tokenWidths: number[]): number[] {
       for (let position = turn.start; position < turn.end; position++)
         width += tokenWidths[trajectory.tokens[position] ?? 0] ?? 19;
       const paid = shown.rewards?.turns[index]?.[k] ?? [];
-      if (paid.some(isOutcome)) width += 32;
-      if (paid.some(term => !isOutcome(term))) width += 46;
+      const [outcome, process] = [paid.filter(isOutcome), paid.filter(term => !isOutcome(term))];
+      if (outcome.length > 0) width += Math.max(32, pillWidth(total(outcome)));
+      if (process.length > 0) width += Math.max(46, pillWidth(total(process)));
       widths[k] = Math.max(widths[k] ?? 0, width);
     }
   }

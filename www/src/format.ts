@@ -28,9 +28,10 @@ export function short(value: number): string {
   return text.replaceAll('-', MINUS);
 }
 
-/** A signed short number, for rewards. */
+/** A signed short number of at most three digits, for rewards. */
 export function signedShort(value: number): string {
-  return value > 0 ? `+${short(value)}` : short(value);
+  const rounded = Number.isFinite(value) ? Number(value.toPrecision(3)) : value;
+  return rounded > 0 ? `+${short(rounded)}` : short(rounded);
 }
 
 /** A share as a percentage. */

@@ -1,6 +1,6 @@
 /** Reads a run from parsed JSON. A file may be older than the page, cut short, edited or somebody else's: every field that the page relies on is checked, by name. */
 
-import type { Batch, End, Facts, PartKind, RecordedRun, RewardTerm } from './protocol';
+import type { Batch, End, Facts, PartKind, RecordedRun, Report, RewardTerm } from './protocol';
 
 type Fields = Record<string, unknown>;
 
@@ -284,6 +284,25 @@ export function readRun(value: unknown, vocabulary: number): RecordedRun {
   const turns = new Map(batches.map(([entry, path]) => [count(entry.iteration, path), batch(entry, path, vocabulary)]));
   for (const [entry, path] of objects(file.measured, 'measured')) measured(entry, path, turns);
   return value as RecordedRun;
+}
+
+/** Kept reports of a run, one a step. */
+export function readReports(value: unknown): Report[] {
+  const reports = objects(value, 'reports');
+  rising(reports);
+  const plain = (fields: Fields, names: string[], path: string) => {
+    for (const name of names) check(typeof fields[name] === 'number', `${path}.${name}`, 'not a number');
+  };
+  for (const [entry, path] of reports) {
+    plain(entry, ['seconds', 'train_success', 'held_out_success', 'held_out_episodes', 'mean_return', 'no_signal_groups'], path);
+    objects(entry.by_type, `${path}.by_type`);
+    plain(
+      object(entry.update, `${path}.update`),
+      ['entropy', 'approximate_kl', 'clip_fraction', 'ratio_deviation', 'gradient_norm'],
+      path,
+    );
+  }
+  return value as Report[];
 }
 
 /** Kept episodes of one step, checked as those of a file are. */

@@ -36,6 +36,9 @@ const KEPT_CHECKPOINTS = 10;
 /** Steps of a run whose episodes are kept: the last two, and some of the way. */
 const KEPT_EPISODES = 6;
 
+/** How long the storage may take to open, in milliseconds. */
+const OPENING = 5000;
+
 /** The lock that a tab holds while it has a run, so that no other tab takes it for an interrupted one. */
 export const lock = (id: string): string => `turnwise-run-${id}`;
 
@@ -50,7 +53,11 @@ export class Storage {
 
   /** Fails where the browser keeps nothing. */
   static async open(): Promise<Storage> {
-    const database = await openDB<Schema>('turnwise', 2, {
+    let refuse: (reason: Error) => void = () => {};
+    const refused = new Promise<never>((_, reject) => {
+      refuse = reject;
+    });
+    const opened = openDB<Schema>('turnwise', 2, {
       upgrade(database, before) {
         if (before < 1) {
           database.createObjectStore('runs', { keyPath: 'id' });
@@ -60,8 +67,19 @@ export class Storage {
         if (before < 2) database.createObjectStore('episodes');
       },
       // Somebody clears the storage or has a newer page open: nothing is kept here any more, but nobody waits either.
-      blocking: () => database.close(),
+      blocking: () => void opened.then(database => database.close()),
+      blocked: before => {
+        refuse(new Error(`another tab holds the storage of an older version of the page (${before}): close it, then reload`));
+        void opened.then(database => database.close());
+      },
     });
+    // A request that waits behind one that is blocked is told nothing.
+    const timer = setTimeout(() => {
+      refuse(new Error(`the storage did not open within ${OPENING / 1000} s`));
+      void opened.then(database => database.close());
+    }, OPENING);
+    const database = await Promise.race([opened, refused]);
+    clearTimeout(timer);
     return new Storage(database);
   }
 
@@ -91,9 +109,9 @@ export class Storage {
     ]);
   }
 
-  /** All runs, the latest first. */
+  /** All runs, the latest first. What is none, of another version or damaged, is left out. */
   async runs(): Promise<KeptRun[]> {
-    return (await this.database.getAll('runs')).sort((a, b) => b.updated - a.updated);
+    return (await this.database.getAll('runs')).filter(isRun).sort((a, b) => b.updated - a.updated);
   }
 
   async reports(id: string): Promise<Report[]> {
@@ -135,6 +153,13 @@ export class Storage {
     const spare = (await this.runs()).slice(KEPT_RUNS).filter(run => !held.includes(lock(run.id)));
     for (const run of spare) await this.drop(run.id);
   }
+}
+
+function isRun({ id, config, updated, iteration, finished }: KeptRun): boolean {
+  const settings = typeof config?.environment === 'string' && Number.isInteger(config.iterations);
+  return (
+    settings && typeof id === 'string' && Number.isFinite(updated) && Number.isInteger(iteration) && typeof finished === 'boolean'
+  );
 }
 
 /** What makes way for the entry of `next`, so that `most` stay: of all but the last two those that stand closest together. */

@@ -71,6 +71,9 @@ let deviceLost: string | null = null;
 /** What the browser said when it did not give a buffer of the device back: then the device is gone, told or not. */
 let bufferRefused: string | null = null;
 
+/** How long an adapter may take to give a device, in milliseconds. */
+const DEVICE = 10_000;
+
 /** How long an error waits for the word that the device is gone, which comes a little later than what it breaks. In milliseconds. */
 const WORD = 100;
 
@@ -126,9 +129,14 @@ async function keep({ id, config }: Keep, { iteration, bytes }: Checkpoint, repo
   const batch = due ? credited : null;
   if (due) episodesWritten = performance.now();
   const found = await opened();
-  const finished = iteration >= config.iterations;
+  const run = { id, config, updated: Date.now(), iteration, finished: iteration >= config.iterations };
   try {
-    await found?.keep({ id, config, updated: Date.now(), iteration, finished }, report, bytes, batch);
+    // Where there is no room for episodes, there may be for what the run goes on from.
+    await found?.keep(run, report, bytes, batch).catch(error => {
+      if (!batch) throw error;
+      episodesWritten = Number.POSITIVE_INFINITY;
+      return found.keep(run, report, bytes, null);
+    });
   } catch (error) {
     storage = Promise.resolve(notKept(error));
   }
@@ -152,7 +160,10 @@ function watchDevices(): void {
   if (!prototype) return;
   const { requestDevice } = prototype;
   prototype.requestDevice = async function (descriptor) {
-    const device = await requestDevice.call(this, descriptor);
+    const late = new Promise<never>((_, reject) => {
+      setTimeout(() => reject(new Error(`the adapter gave no device within ${DEVICE / 1000} s`)), DEVICE);
+    });
+    const device = await Promise.race([requestDevice.call(this, descriptor), late]);
     void device.lost.then(({ message }) => {
       deviceLost = message;
       breakDown('device_lost', message);

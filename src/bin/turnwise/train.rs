@@ -20,7 +20,7 @@ use crate::options::{device, experiment, given, with_options};
 use crate::warm_start::imitate;
 use crate::{Failure, evaluate};
 
-/// Steps whose episodes a recorded run keeps: dense at the start, where things happen.
+/// Steps whose episodes a recorded run keeps, besides the last one: dense at the start, where things happen.
 const RECORDED_STEPS: [usize; 10] = [0, 2, 4, 7, 10, 15, 20, 30, 45, 59];
 
 /// Those whose true credit is measured for it, and with how many continuations of each state.
@@ -89,7 +89,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             failure = Some(format!("stopped after iteration {iteration}: {error}"));
             break;
         }
-        if given(matches, "record").is_some() && RECORDED_STEPS.contains(&iteration) {
+        let last = iteration + 1 == config.iterations;
+        if given(matches, "record").is_some() && (last || RECORDED_STEPS.contains(&iteration)) {
             if MEASURED_STEPS.contains(&iteration) {
                 recorded.measured.push(measured(&config, &player, &rollout, &rewards, &credit)?);
             }

@@ -48,6 +48,15 @@ export function iterationTicks(xMax: number): number[] {
   return Array.from({ length: Math.floor(xMax / step) + 1 }, (_, i) => i * step);
 }
 
+/** Room for the names at the ends of the lines, in pixels: as much as the longest needs with its value, in bounds. */
+function labelWidth(lines: ChartLine[]): number {
+  // Chinese characters are about as wide as high.
+  const wide = (text: string) =>
+    Array.from(text, char => (char.charCodeAt(0) > 0x2e80 ? 10 : 5.6)).reduce((sum, size) => sum + size, 0);
+  const longest = Math.max(0, ...lines.filter(line => !line.unlabelled).map(line => wide(line.label)));
+  return Math.min(152, Math.max(88, 12 + longest + 28));
+}
+
 export function chartOptions(settings: Settings): uPlot.Options {
   const { width, height, lines, bands, yMax, yTicks, xMax, shade, format, color, font, drawn } = settings;
   const axisFont = `10px ${font}`;
@@ -109,7 +118,7 @@ export function chartOptions(settings: Settings): uPlot.Options {
   return {
     width,
     height,
-    padding: [14, 88, 0, 0],
+    padding: [14, labelWidth(lines()), 0, 0],
     legend: { show: false },
     cursor: { show: false },
     scales: {

@@ -139,7 +139,9 @@ class Experiment {
     this.take(changed as ExperimentConfig, settled);
   }
 
+  /** Another task; what the experiment was compared with is of the one before. */
   chooseEnvironment(name: string): void {
+    this.other = null;
     if (this.config && this.module) this.take(this.module.with_environment(this.config, name), true);
   }
 

@@ -1,7 +1,7 @@
 /** Runs kept in this browser: which one was interrupted, and the checkpoints of the one on show. */
 
 import type { Batch } from '../protocol';
-import { readBatch } from '../run-reader';
+import { readBatch, readReports } from '../run-reader';
 import { type KeptRun, lock, Storage } from '../storage';
 import { experiment } from './experiment.svelte';
 
@@ -73,8 +73,8 @@ class Kept {
   async open({ id, iteration }: Pick<KeptRun, 'id' | 'iteration'>) {
     try {
       const bytes = await this.storage?.checkpoint(id, iteration);
-      const reports = await this.storage?.reports(id);
-      return bytes && reports ? { bytes, reports } : null;
+      const reports = readReports(await this.storage?.reports(id));
+      return bytes instanceof Uint8Array ? { bytes, reports } : null;
     } catch {
       return null;
     }
@@ -110,6 +110,17 @@ class Kept {
   async checkpoint(iteration: number) {
     const id = this.held;
     return id === null ? null : await this.open({ id, iteration });
+  }
+
+  /** Forgets a run that the person has dropped: it was not interrupted. */
+  async forget(id: string): Promise<void> {
+    if (this.held === id) this.hold(null);
+    try {
+      this.storage ??= await Storage.open();
+      await this.storage.drop(id);
+    } catch {
+      // Nothing is kept here.
+    }
   }
 
   /** Forgets the interrupted run. */

@@ -41,6 +41,8 @@ export class Run {
   stop = $state.raw<StopReason | null>(null);
   /** The iteration whose batch is on show; null follows the newest. */
   pinned = $state<number | null>(null);
+  /** What came after the step that was gone back to. */
+  private ahead: { batches: Batch[]; measured: MeasuredCredit[] } = { batches: [], measured: [] };
 
   constructor(kind: RunKind, config: ExperimentConfig, madeWith = '', job: Job | null = null, id: string | null = null) {
     if (id !== null) this.id = id;
@@ -55,8 +57,10 @@ export class Run {
     run.reports = file.reports;
     run.batches = file.batches;
     run.measured = file.measured;
-    // Early enough that the policy still has something to learn.
-    run.pinned = Math.round(file.config.iterations / 9);
+    // Early enough that the policy still has something to learn; where true credit was measured if it was.
+    const early = Math.round(file.config.iterations / 9);
+    const far = ({ iteration }: MeasuredCredit) => Math.abs(iteration - early);
+    run.pinned = file.measured.toSorted((a, b) => far(a) - far(b))[0]?.iteration ?? early;
     return run;
   }
 
@@ -75,6 +79,13 @@ export class Run {
     return this.stop?.kind === 'finished' || this.stop?.kind === 'non_finite';
   }
 
+  /** Goes back to where `iteration` steps were done; what came after can be gone forward to until the next step is done. */
+  back(iteration: number): void {
+    const after = (entry: { iteration: number }) => entry.iteration >= iteration;
+    this.ahead = { batches: this.batches.filter(after), measured: this.measured.filter(after) };
+    this.cut(iteration);
+  }
+
   /** Forgets what came after `iteration` steps. */
   cut(iteration: number): void {
     const before = (entry: { iteration: number }) => entry.iteration < iteration;
@@ -85,13 +96,14 @@ export class Run {
     this.stop = null;
   }
 
-  /** Takes kept episodes back that are no longer here. */
+  /** Takes back what was gone back from, and kept episodes that are no longer here. */
   restore(kept: Batch[]): void {
-    const missing = kept.filter(batch => !this.batches.some(({ iteration }) => iteration === batch.iteration));
-    this.batches = [...this.batches, ...missing].sort((a, b) => a.iteration - b.iteration);
+    this.batches = merged(this.batches, [...this.ahead.batches, ...kept]);
+    this.measured = merged(this.measured, this.ahead.measured);
   }
 
   addReport(report: Report): void {
+    this.ahead = { batches: [], measured: [] };
     this.reports = [...this.reports.filter(other => other.iteration !== report.iteration), report];
   }
 
@@ -105,6 +117,12 @@ export class Run {
     if (batches.length > KEPT_BATCHES) batches.splice(mostCrowded(batches, shown), 1);
     this.batches = batches;
   }
+}
+
+/** Entries by iteration, with those of `more` that are of other iterations. */
+function merged<T extends { iteration: number }>(entries: T[], more: T[]): T[] {
+  const all = new Map([...more, ...entries].map(entry => [entry.iteration, entry]));
+  return [...all.values()].sort((a, b) => a.iteration - b.iteration);
 }
 
 /** Index of the batch whose neighbours are closest; the first, the last and the one on show stay. */

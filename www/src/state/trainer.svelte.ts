@@ -15,6 +15,7 @@ import { notices } from './notices.svelte';
 import { recordings } from './recordings.svelte';
 import { Run } from './run.svelte';
 import type { Job } from './series.svelte';
+import { words } from './ui.svelte';
 import { WorkerLink } from './worker-link';
 import { workers } from './workers.svelte';
 
@@ -50,7 +51,10 @@ class Trainer {
   /** In what the form differs from the run on show. */
   differences = $derived(this.run && experiment.config ? experiment.changesFrom(this.run.form) : []);
 
-  busy = $derived(this.activity !== 'idle');
+  /** An interrupted run is being read back. */
+  private reading = $state(false);
+
+  busy = $derived(this.activity !== 'idle' || this.reading);
 
   /** Whether the next run would compute on another device than the worker was told. */
   deviceChanged = $derived(this.live !== null && this.configured && this.deviceChoice !== this.configuredDevice);
@@ -178,13 +182,22 @@ class Trainer {
   reset(): void {
     if (this.busy) this.replaceWorker();
     this.clear();
-    this.live = null;
-    kept.hold(null);
+    this.dropLive();
   }
 
   /** Goes on with a run that was interrupted, where it stood. */
   async resume(run: KeptRun): Promise<void> {
     if (this.busy) return;
+    this.reading = true;
+    try {
+      await this.takeUp(run);
+    } finally {
+      this.reading = false;
+    }
+    if (this.live?.id === run.id) this.train();
+  }
+
+  private async takeUp(run: KeptRun): Promise<void> {
     if (!(await kept.take(run.id))) {
       notices.show({ id: 'resume', text: words => words.notices.elsewhere });
       return;
@@ -192,7 +205,7 @@ class Trainer {
     const current = await kept.current(run.id);
     const found = current && (await kept.open(current));
     const batches = await kept.episodes(run.id);
-    const config = found && !this.busy ? experiment.adopt(current.config) : null;
+    const config = found && this.activity === 'idle' ? experiment.adopt(current.config) : null;
     if (!found || !config) {
       kept.hold(null);
       if (!found) notices.show({ id: 'resume', text: words => words.notices.notResumed });
@@ -203,7 +216,6 @@ class Trainer {
     this.live.reports = found.reports;
     this.live.restore(batches);
     this.checkpoint = { iteration: current.iteration, bytes: found.bytes };
-    this.train();
   }
 
   /** Goes to the state after `iteration` steps. Nothing is trained; later steps can be gone forward to until the next one is done. */
@@ -211,9 +223,14 @@ class Trainer {
     const run = this.live;
     const found = run && !this.busy ? await kept.checkpoint(iteration) : null;
     const batches = run && found ? await kept.episodes(run.id) : [];
-    if (!run || !found || this.busy || run !== this.live) return;
+    if (!run || this.busy || run !== this.live) return;
+    if (!found) {
+      notices.show({ id: 'resume', text: words => words.notices.noCheckpoint });
+      void kept.refresh();
+      return;
+    }
     run.restore(batches);
-    run.cut(iteration);
+    run.back(iteration);
     run.reports = found.reports.filter(report => report.iteration < iteration);
     this.checkpoint = { iteration, bytes: found.bytes };
     this.configured = false;
@@ -227,6 +244,7 @@ class Trainer {
     this.clear();
     const own = experiment.adopt(config);
     if (!own) return;
+    this.dropLive();
     this.live = new Run('live', own);
     this.live.begun = iteration;
     this.checkpoint = { iteration, bytes };
@@ -279,6 +297,12 @@ class Trainer {
     }
   }
 
+  /** The live run gives way, as the person wanted. */
+  private dropLive(): void {
+    if (this.live) void kept.forget(this.live.id);
+    this.live = null;
+  }
+
   private begin(then: 'train' | 'step', job: Job | null = null): void {
     const config = job?.config ?? experiment.config;
     if (!config) return;
@@ -295,6 +319,7 @@ class Trainer {
         return this.link.there;
       }
       this.beginning = false;
+      this.dropLive();
       this.live = new Run('live', config, '', job);
       kept.hold(this.live.id);
       if (this.loaded) this.configure();
@@ -315,6 +340,10 @@ class Trainer {
   private replaceWorker(): void {
     this.link.end();
     this.loaded = false;
+    // What it was asked for does not come any more.
+    this.policyAsked?.({ type: 'policy', files: [], detail: words().notices.workerEnded });
+    this.checkpointAsked?.(this.checkpoint);
+    [this.policyAsked, this.checkpointAsked] = [null, null];
   }
 
   private configure(): void {
@@ -464,12 +493,12 @@ class Trainer {
 
   private broke(event: Broken): void {
     const { activity } = this;
+    this.checkpoint = event.checkpoint ?? (this.configured ? null : this.checkpoint);
     this.replaceWorker();
     stopDrawing(this.runOwner);
     this.beginning = false;
     this.activity = 'idle';
     this.clock.stop();
-    this.checkpoint = event.checkpoint ?? (this.configured ? null : this.checkpoint);
     this.configured = false;
     this.measurement.clear();
     this.progress = null;
@@ -480,7 +509,15 @@ class Trainer {
         this.goOnElsewhere(activity === 'running' || activity === 'preparing', this.checkpoint.iteration, event.detail);
         return;
       }
-    } else if (run?.reports.length === 0 && run.batches.length === 0) this.live = null;
+    } else if (run?.reports.length === 0 && run.batches.length === 0) {
+      // Nothing was learned yet: it is begun anew, on another device.
+      if (event.cause === 'device_lost' && (activity === 'preparing' || activity === 'running')) {
+        run.imitation = [];
+        this.goOnElsewhere(true, 0, event.detail);
+        return;
+      }
+      this.live = null;
+    }
     const goesOn = this.checkpoint !== null && event.cause === 'panic';
     const text = (words: Words) => (goesOn ? words.notices.brokenGoesOn : words.notices.broken[event.cause]);
     notices.show({ id: 'broken', text, detail: event.detail });
@@ -491,8 +528,9 @@ class Trainer {
     const now = performance.now();
     this.fellBack ||= now - this.lostAt < LOST_AGAIN;
     this.lostAt = now;
+    if (!training) this.device = null;
     notices.show({ id: 'device', text: words => words.notices.deviceLost(iteration, training), detail });
-    if (training) this.go('train');
+    if (training) this.go(this.after ?? 'train');
   }
 
   private clear(): void {

@@ -97,7 +97,7 @@ export const creditEn = {
       recorded: 'A recorded run has no policy to play on with: press Train or Step to have one.',
       training: 'A run goes on: pause it first.',
       no_credit: 'No credit yet: step until the credit phase is done.',
-      gone: 'The policy of this run is gone: start a new run.',
+      gone: 'The policy of this run is not at hand now: press Go on, or start a new run.',
     },
     progress: (rolls: number, wanted: number) => `${rolls} of ${reRolls(wanted)} of each state`,
     cost: (states: number, rolls: number, seconds: string) =>

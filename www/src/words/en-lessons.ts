@@ -23,6 +23,8 @@ export const lessonsEn = {
     introRecorded: ' On show is a recorded run.',
     otherTask: (task: string) =>
       `What is on show below is a run of another task: ${task}. Press Train or Step for one of your own.`,
+    otherSettings: (what: string) =>
+      `The recorded run below was made with other settings: ${what}. Press Train for a run with these.`,
     compared: 'Compared with:',
     difference: (name: string, first: string, other: string) => `${name} ${other || '–'} (here ${first || '–'})`,
     changed: (what: string) => `Not the lesson’s settings any more: ${what}`,
@@ -54,6 +56,9 @@ export const lessonsEn = {
         'By how much a turn changed the expected return, measured by playing on from before and after it many times.',
       ],
       ['loss mask', 'Which tokens are trained: those that the policy wrote, not those of the tool.'],
+      ['ratio', 'How much likelier the policy makes a token now than when it was sampled; 1 until the first update on it.'],
+      ['clip', 'A ratio further from 1 than the bound is not pushed on: one batch may move the policy only so far.'],
+      ['aggregation', 'How the losses of all trained tokens become one number: averaged over tokens, or over episodes first.'],
       ['held-out', 'Questions that are never trained on, asked at every step to measure success.'],
     ] as [string, string][],
   },

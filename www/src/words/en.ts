@@ -77,7 +77,7 @@ export const en = {
     recordedFailed: 'The recorded run could not be loaded. Press Train to make one of your own.',
     creditFailed:
       'The credit of these episodes could not be computed again; what is on show is the credit they were trained with.',
-    recordedUnreadable: 'The recorded run is unreadable, so there is nothing to show yet. Press Train to make one of your own.',
+    recordedUnreadable: 'The recorded run is unreadable. Press Train to make one of your own.',
     nonFinite: (quantity: string, iteration: number) =>
       `Training stopped in iteration ${iteration}: ${quantity} is not a finite number any more, most often because the learning rate is too high. The last good weights and the curve are kept.`,
     broken: {
@@ -95,8 +95,10 @@ export const en = {
       `A worker stopped. Nothing is lost: its jobs are done by the others, and training goes on with ${left === 1 ? '1 worker' : `${left} workers`}.`,
     notKept:
       'This browser keeps nothing for this page (storage is blocked or full). Training works, but a reload loses the run; save a checkpoint to keep it.',
+    workerEnded: 'the worker that had it has ended',
     elsewhere: 'Another tab of this browser has taken up that run.',
     notResumed: 'The interrupted run could not be read back from this browser.',
+    noCheckpoint: 'That checkpoint is no longer in this browser, or is damaged. The run stays where it is.',
     checkpointRefused: 'The checkpoint could not be used; the run began from its warm start instead.',
     interrupted: (what: string, iteration: number, total: number, when: string) =>
       `A run was interrupted: ${what}, step ${iteration} of ${total}, ${when}.`,
@@ -146,6 +148,8 @@ export const en = {
     download: (done: string, total: string) => (total ? `Downloading: ${done} of ${total} MB` : `Downloading: ${done} MB`),
     imitation: (done: number, total: number) => `Imitation: ${done} of ${total} updates`,
     madeWith: 'Made with',
+    closeFile: 'Close this run',
+    closeFileHelp: 'Shows the recorded run of the page again. The file itself is not touched.',
     warmStart: {
       shipped: (parameters: number) => `${parameters.toLocaleString('en')} parameters, begun from the shipped warm start.`,
       live: (parameters: number) => `${parameters.toLocaleString('en')} parameters, warm start made here by imitation.`,
@@ -159,7 +163,7 @@ export const en = {
 
   back: {
     label: 'Checkpoint',
-    step: (iteration: number) => (iteration === 0 ? 'the start' : `after step ${iteration}`),
+    step: (iteration: number) => (iteration === 0 ? 'the start' : `step ${iteration}`),
     go: 'Go there',
     help: 'Takes the run to this checkpoint. Nothing is trained until you press Go on; later steps are dropped only then.',
   },

@@ -92,7 +92,7 @@ export const creditZh: typeof creditEn = {
       recorded: '录制的运行没有可以接着玩的策略：按“开始训练”或“单步”即可得到一个。',
       training: '运行正在进行：请先暂停。',
       no_credit: '还没有信用：请单步到“分配”阶段完成。',
-      gone: '这次运行的策略已经没有了：请开始新的运行。',
+      gone: '这次运行的策略目前没有载入：请按“继续”，或开始新的运行。',
     },
     progress: (rolls, wanted) => `每个状态已重新采样 ${rolls} / ${wanted} 次`,
     cost: (states, rolls, seconds) =>

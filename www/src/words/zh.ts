@@ -60,7 +60,7 @@ export const zh: Words = {
     moduleFailed: '设置模块无法启动，因此不能更改设置，也不能训练。录制的运行仍可查看。',
     recordedFailed: '录制的运行无法加载。按“开始训练”即可自己跑一次。',
     creditFailed: '无法重新计算这些轨迹的信用；当前显示的是训练时的信用。',
-    recordedUnreadable: '录制的运行无法读取，因此暂时没有可显示的内容。按“开始训练”即可自己跑一次。',
+    recordedUnreadable: '录制的运行无法读取。按“开始训练”即可自己跑一次。',
     nonFinite: (quantity, iteration) =>
       `训练在第 ${iteration} 次迭代停止：${quantity} 不再是有限的数，多半是学习率过高。最近一次完好的权重和曲线都已保留。`,
     broken: {
@@ -74,8 +74,10 @@ export const zh: Words = {
       `GPU 丢失。${training ? '训练' : '运行可以'}从第 ${iteration} 步的最后有效权重继续，使用新的设备或 CPU，具体见设备标签。`,
     workerLost: left => `一个工作线程已停止。没有任何损失：其余线程接手它的任务，训练由 ${left} 个工作线程继续。`,
     notKept: '浏览器不允许本页面保存数据（存储被禁用或已满）。训练照常进行，但刷新后运行会丢失；需要保留请保存检查点。',
+    workerEnded: '保存它的工作线程已结束',
     elsewhere: '该运行已在本浏览器的另一个标签页中继续。',
     notResumed: '无法从浏览器读回被中断的运行。',
+    noCheckpoint: '该检查点已不在浏览器中，或已损坏。运行保持不变。',
     checkpointRefused: '检查点无法使用，运行改从预热策略开始。',
     interrupted: (what: string, iteration: number, total: number, when: string) =>
       `有一次运行被中断：${what}，第 ${iteration} 步（共 ${total} 步），${when}。`,
@@ -125,6 +127,8 @@ export const zh: Words = {
     download: (done, total) => (total ? `正在下载：${done} / ${total} MB` : `正在下载：${done} MB`),
     imitation: (done, total) => `模仿：${done} / ${total} 次更新`,
     madeWith: '制作方式：',
+    closeFile: '关闭这个运行',
+    closeFileHelp: '重新显示页面自带的录制运行；文件本身不受影响。',
     warmStart: {
       shipped: parameters => `${parameters.toLocaleString('en')} 个参数，从自带的热启动权重开始。`,
       live: parameters => `${parameters.toLocaleString('en')} 个参数，热启动由现场模仿得到。`,
@@ -138,7 +142,7 @@ export const zh: Words = {
 
   back: {
     label: '检查点',
-    step: iteration => (iteration === 0 ? '起点' : `第 ${iteration} 步之后`),
+    step: iteration => (iteration === 0 ? '起点' : `第 ${iteration} 步`),
     go: '转到',
     help: '把运行转到这个检查点。按“继续”之前不会训练，之后的步骤到那时才丢弃。',
   },
