@@ -283,7 +283,7 @@ const put = (page, store, entries) =>
     [store, entries],
   );
 
-test('damaged records in storage are passed over: runs, reports, episodes', { timeout: 240_000 }, async () => {
+test('damaged records in storage are passed over: runs, reports, episodes, checkpoints', { timeout: 240_000 }, async () => {
   const within = await context(browser);
   const session = await open(within, SMALL);
   const { page } = session;
@@ -304,6 +304,17 @@ test('damaged records in storage are passed over: runs, reports, episodes', { ti
   await button(page, 'Go on with it').click();
   await trainUntil(page, 5, null);
   await pause(page);
+  // The last checkpoint is damaged: the one before it serves.
+  await page.waitForTimeout(500);
+  const step = await iterations(page);
+  const text = ['not a checkpoint', [id, step]];
+  await put(page, 'checkpoints', [text]);
+  await page.reload();
+  await button(page, 'Go on with it').click();
+  await page.getByTestId('notice-resume').getByText(`it goes on from step ${step - 1}, the last intact one`).waitFor();
+  await trainUntil(page, step + 2, null);
+  await pause(page);
+  assert.deepEqual((await curve(page)).map(line => Number(line.split(' ')[0])), Array.from({ length: await iterations(page) }, (_, i) => i));
   await page.waitForTimeout(500);
   await put(page, 'reports', [[{ iteration: 1, update: 'none' }, [id, 1]]]);
   await page.reload();

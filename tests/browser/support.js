@@ -15,10 +15,10 @@ const QUIET = [
 ];
 
 /** Chromium; with `webgpu` it offers its software adapter, without it `navigator.gpu` gives no adapter. */
-export function launch({ webgpu = false } = {}) {
+export function launch({ webgpu = false, args = [] } = {}) {
   return chromium.launch({
     executablePath: process.env.TURNWISE_CHROMIUM ?? '/usr/bin/chromium',
-    args: [...QUIET, ...(webgpu ? ['--enable-unsafe-webgpu', '--enable-features=Vulkan', '--use-webgpu-adapter=swiftshader'] : ['--disable-gpu'])],
+    args: [...QUIET, ...args, ...(webgpu ? ['--enable-unsafe-webgpu', '--enable-features=Vulkan', '--use-webgpu-adapter=swiftshader'] : ['--disable-gpu'])],
   });
 }
 

@@ -69,15 +69,30 @@ class Kept {
     }
   }
 
-  /** Reports and last checkpoint of a run; null where they cannot be read. */
+  /**
+   * The last checkpoint of a run up to a step that is not damaged, and the reports of the steps before it; null where there is
+   * none.
+   */
   async open({ id, iteration }: Pick<KeptRun, 'id' | 'iteration'>) {
+    const { storage } = this;
+    if (!storage) return null;
     try {
-      const bytes = await this.storage?.checkpoint(id, iteration);
-      const reports = readReports(await this.storage?.reports(id));
-      return bytes instanceof Uint8Array ? { bytes, reports } : null;
+      const { checkpointHeader } = await import('../open/safetensors');
+      const reports = readReports(await storage.reports(id));
+      for (const at of (await storage.checkpoints(id)).reverse()) {
+        const bytes = at <= iteration ? await storage.checkpoint(id, at) : undefined;
+        try {
+          if (bytes && checkpointHeader(bytes).iteration === at) {
+            return { iteration: at, bytes, reports: reports.filter(report => report.iteration < at) };
+          }
+        } catch {
+          // The one before it, then.
+        }
+      }
     } catch {
-      return null;
+      // Storage that cannot be read, or reports that are none.
     }
+    return null;
   }
 
   /** The kept episodes of a run; those that this version cannot read are left out. */
@@ -109,7 +124,8 @@ class Kept {
   /** A checkpoint of the run on show, with the reports of the steps before it. */
   async checkpoint(iteration: number) {
     const id = this.held;
-    return id === null ? null : await this.open({ id, iteration });
+    const found = id === null ? null : await this.open({ id, iteration });
+    return found?.iteration === iteration ? found : null;
   }
 
   /** Forgets a run that the person has dropped: it was not interrupted. */

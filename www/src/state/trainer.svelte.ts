@@ -215,7 +215,11 @@ class Trainer {
     this.live = new Run('live', config, '', null, run.id);
     this.live.reports = found.reports;
     this.live.restore(batches);
-    this.checkpoint = { iteration: current.iteration, bytes: found.bytes };
+    this.checkpoint = { iteration: found.iteration, bytes: found.bytes };
+    this.live.cut(found.iteration);
+    if (found.iteration < current.iteration) {
+      notices.show({ id: 'resume', text: words => words.notices.olderCheckpoint(found.iteration) });
+    }
   }
 
   /** Goes to the state after `iteration` steps. Nothing is trained; later steps can be gone forward to until the next one is done. */
@@ -231,7 +235,7 @@ class Trainer {
     }
     run.restore(batches);
     run.back(iteration);
-    run.reports = found.reports.filter(report => report.iteration < iteration);
+    run.reports = found.reports;
     this.checkpoint = { iteration, bytes: found.bytes };
     this.configured = false;
     this.measurement.clear();

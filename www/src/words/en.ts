@@ -98,6 +98,8 @@ export const en = {
     workerEnded: 'the worker that had it has ended',
     elsewhere: 'Another tab of this browser has taken up that run.',
     notResumed: 'The interrupted run could not be read back from this browser.',
+    olderCheckpoint: (iteration: number) =>
+      `The last checkpoint of the run is damaged: it goes on from step ${iteration}, the last intact one.`,
     noCheckpoint: 'That checkpoint is no longer in this browser, or is damaged. The run stays where it is.',
     checkpointRefused: 'The checkpoint could not be used; the run began from its warm start instead.',
     interrupted: (what: string, iteration: number, total: number, when: string) =>

@@ -77,6 +77,7 @@ export const zh: Words = {
     workerEnded: '保存它的工作线程已结束',
     elsewhere: '该运行已在本浏览器的另一个标签页中继续。',
     notResumed: '无法从浏览器读回被中断的运行。',
+    olderCheckpoint: (iteration: number) => `该运行的最后一个检查点已损坏：从最近一个完好的检查点（第 ${iteration} 步）继续。`,
     noCheckpoint: '该检查点已不在浏览器中，或已损坏。运行保持不变。',
     checkpointRefused: '检查点无法使用，运行改从预热策略开始。',
     interrupted: (what: string, iteration: number, total: number, when: string) =>
