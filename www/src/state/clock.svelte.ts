@@ -27,8 +27,9 @@ export class Clock {
     this.since = null;
   }
 
-  reset(): void {
+  /** Stands at `seconds`, trained before. */
+  reset(seconds = 0): void {
     this.stop();
-    this.passed = 0;
+    this.passed = seconds * 1000;
   }
 }

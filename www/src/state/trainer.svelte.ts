@@ -216,6 +216,7 @@ class Trainer {
     this.live.reports = found.reports;
     this.live.restore(batches);
     this.checkpoint = { iteration: found.iteration, bytes: found.bytes };
+    this.clock.reset(this.live.seconds());
     this.live.cut(found.iteration);
     if (found.iteration < current.iteration) {
       notices.show({ id: 'resume', text: words => words.notices.olderCheckpoint(found.iteration) });
