@@ -346,6 +346,27 @@ test('another tab with an older version of the storage does not slow training do
   assertClean(session);
 });
 
+test('storage that refuses after a while breaks nothing: training goes on past its time limit', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  const newer = await within.newPage();
+  await newer.goto(new URL('favicon.svg', address).href);
+  await newer.evaluate(() => new Promise(done => {
+    const request = indexedDB.open('turnwise', 99);
+    request.onsuccess = () => {
+      request.result.close();
+      done();
+    };
+  }));
+  const session = await open(within, SMALL);
+  await trainUntil(session.page, 2);
+  await session.page.getByTestId('notice-storage').getByText('keeps nothing').waitFor({ timeout: 30_000 });
+  await session.page.waitForTimeout(6500);
+  const before = await iterations(session.page);
+  await until(async () => (await iterations(session.page)) >= before + 5, 20, 'training goes on');
+  assert.equal(await session.page.getByTestId('notice-broken').count(), 0);
+  assertClean(session);
+});
+
 test('where there is no room for episodes the run is kept without them', { timeout: 240_000 }, async () => {
   const within = await context(browser);
   await beforeWorker(

@@ -67,19 +67,19 @@ export class Storage {
         if (before < 2) database.createObjectStore('episodes');
       },
       // Somebody clears the storage or has a newer page open: nothing is kept here any more, but nobody waits either.
-      blocking: () => void opened.then(database => database.close()),
-      blocked: before => {
-        refuse(new Error(`another tab holds the storage of an older version of the page (${before}): close it, then reload`));
-        void opened.then(database => database.close());
-      },
+      blocking: () => close(),
+      blocked: before =>
+        giveUp(`another tab holds the storage of an older version of the page (${before}): close it, then reload`),
     });
+    const close = (): void => void opened.then(database => database.close()).catch(() => {});
+    /** What opens all the same later is closed again. */
+    const giveUp = (why: string): void => {
+      refuse(new Error(why));
+      close();
+    };
     // A request that waits behind one that is blocked is told nothing.
-    const timer = setTimeout(() => {
-      refuse(new Error(`the storage did not open within ${OPENING / 1000} s`));
-      void opened.then(database => database.close());
-    }, OPENING);
-    const database = await Promise.race([opened, refused]);
-    clearTimeout(timer);
+    const timer = setTimeout(() => giveUp(`the storage did not open within ${OPENING / 1000} s`), OPENING);
+    const database = await Promise.race([opened, refused]).finally(() => clearTimeout(timer));
     return new Storage(database);
   }
 
