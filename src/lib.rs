@@ -7,7 +7,8 @@
 //! config -> environment -> policy -> rollout -> reward -> credit -> objective -> learner -> metrics -> page
 //! ```
 //!
-//! On a graphics device the kernels of [`kernel`] stand between the policy and the rollout and the learner.
+//! Between the policy and the rollout and the learner stand the fast ways of computing it: [`cpu`] on the CPU, the kernels of
+//! [`kernel`] on a graphics device.
 //!
 //! A module imports only from modules to its left (a test reads the `use crate::` lines); the driver [`trainer`], the
 //! browser border `web` and the command line may import everything. Read [`trainer`] first: one training step, on one screen.
@@ -20,6 +21,8 @@ pub mod seed;
 pub mod vocabulary;
 
 pub mod config;
+#[cfg(feature = "engine")]
+pub mod cpu;
 pub mod credit;
 pub mod environment;
 #[cfg(feature = "engine")]

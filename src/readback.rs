@@ -30,3 +30,12 @@ pub async fn read(tensor: Tensor<1>) -> Result<Vec<f32>, ReadError> {
     let data = tensor.into_data_async().await.map_err(|error| ReadError(format!("{error:?}")))?;
     data.try_into_vec_as::<f32>().map_err(|error| ReadError(format!("{error:?}")))
 }
+
+/// The numbers of a vector that lies in this program's memory already, on the CPU: nothing is awaited, and nothing counted.
+///
+/// # Errors
+/// When the device cannot give them so.
+pub fn look(tensor: Tensor<1>) -> Result<Vec<f32>, ReadError> {
+    let data = tensor.try_into_data().map_err(|error| ReadError(format!("{error:?}")))?;
+    data.try_into_vec_as::<f32>().map_err(|error| ReadError(format!("{error:?}")))
+}

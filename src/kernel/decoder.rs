@@ -4,10 +4,11 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use cubecl::client::Client;
 use cubecl::prelude::{CubeCount, CubeDim};
 
+use super::Buffer;
 use super::decode::{FORBIDDEN, START, decode};
 use super::prefill::{SPAN, prefill};
 use super::shape::Shape;
-use super::{Buffer, Layout};
+use crate::policy::Layout;
 use crate::policy::Policy;
 
 /// Bytes of the cache at most: what a storage buffer may have on every WebGPU device.

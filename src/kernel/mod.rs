@@ -9,12 +9,10 @@ mod attention;
 mod decode;
 mod decoder;
 mod extend;
-mod layout;
 mod prefill;
 mod product;
 mod shape;
 pub use decoder::{Decoder, Edges, Home, Span, Start, Tile};
-pub use layout::{BlockLayout, Layout, Place, places};
 
 use burn::backend::wgpu::{CubeTensor, Wgpu};
 use burn::tensor::{Device, Int, Tensor};

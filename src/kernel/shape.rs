@@ -1,6 +1,7 @@
 //! How the work of a step is laid out on a workgroup.
 
-use super::{Layout, Tile};
+use super::Tile;
+use crate::policy::Layout;
 
 /// Numbers of workgroup memory that every WebGPU device has: 16 KiB.
 const WORKGROUP_NUMBERS: usize = 4096;

@@ -74,6 +74,12 @@ pub struct TokenBatch {
 impl TokenBatch {
     /// Pads and uploads. Examples must have at least two tokens.
     pub fn new(examples: &[&TrainingExample], device: &Device) -> Self {
+        let illegal = illegal(examples, device);
+        TokenBatch { illegal, ..TokenBatch::without_grammar(examples, device) }
+    }
+
+    /// As [`TokenBatch::new`], but without the table of forbidden tokens.
+    pub fn without_grammar(examples: &[&TrainingExample], device: &Device) -> Self {
         let length = examples.iter().map(|example| example.tokens.len()).max().unwrap_or(2) - 1;
         let shape = [examples.len(), length];
         fn padded<T: Copy>(rows: impl Iterator<Item = Vec<T>>, length: usize, padding: T) -> Vec<T> {
@@ -91,14 +97,6 @@ impl TokenBatch {
             let rows = examples.iter().map(|example| of(example)[1..].to_vec());
             Tensor::<2>::from_data(TensorData::new(padded(rows, length, 0.0), shape), device)
         };
-        let illegal = examples.iter().any(|example| !example.legal.is_empty()).then(|| {
-            let of = |example: &&TrainingExample| {
-                let sets = (1..=length).map(|t| example.legal.get(t).copied().unwrap_or(TokenSet::ALL));
-                sets.flat_map(|set| (0..SIZE as Token).map(move |token| f32::from(u8::from(!set.contains(token))))).collect()
-            };
-            let values: Vec<f32> = examples.iter().flat_map(|example| -> Vec<f32> { of(example) }).collect();
-            Tensor::from_data(TensorData::new(values, [examples.len(), length, SIZE]), device)
-        });
         TokenBatch {
             inputs: int(0),
             targets: int(1),
@@ -106,10 +104,23 @@ impl TokenBatch {
             sampled: bool(|example| &example.sampled),
             old_log_probs: float(|example| &example.old_log_probs),
             advantages: float(|example| &example.advantages),
-            illegal,
+            illegal: None,
             trains_tool_tokens: examples.iter().any(|example| example.loss_mask != example.sampled),
         }
     }
+}
+
+/// 1 for the tokens that the grammar forbids, `[B, T, V]`; `None` without a grammar.
+fn illegal(examples: &[&TrainingExample], device: &Device) -> Option<Tensor<3>> {
+    let length = examples.iter().map(|example| example.tokens.len()).max().unwrap_or(2) - 1;
+    examples.iter().any(|example| !example.legal.is_empty()).then(|| {
+        let of = |example: &&TrainingExample| {
+            let sets = (1..=length).map(|t| example.legal.get(t).copied().unwrap_or(TokenSet::ALL));
+            sets.flat_map(|set| (0..SIZE as Token).map(move |token| f32::from(u8::from(!set.contains(token))))).collect()
+        };
+        let values: Vec<f32> = examples.iter().flat_map(|example| -> Vec<f32> { of(example) }).collect();
+        Tensor::from_data(TensorData::new(values, [examples.len(), length, SIZE]), device)
+    })
 }
 
 /// Splits examples into `parts` of about equal size, similar lengths together, so that padding is trimmed to what each needs.

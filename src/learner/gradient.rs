@@ -10,7 +10,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use super::loss::{Counts, MicroBatch, SUMS, log_probs, micro_loss};
 use super::optimizer::{Accumulated, training_device};
 use super::packet::{Row, pack, row_numbers, unpack, vector};
-use super::{TokenBatch, TrainingExample, UpdateSettings};
+use super::{TokenBatch, TrainingExample, UpdateSettings, slices};
 use crate::parallel::{Held, Job, Kind, Packet, wait};
 use crate::policy::Policy;
 use crate::readback::read;
@@ -39,19 +39,25 @@ impl<'a> Part<'a> {
 
     /// The micro-batch on a device to differentiate on; made once.
     pub fn on(&self, device: &Device) -> &MicroBatch {
-        self.ready.get_or_init(|| {
-            let tokens = TokenBatch::new(&self.examples, device);
-            let weights = Tensor::from_data(TensorData::new(self.weights.clone(), [self.weights.len()]), device);
-            // Tool tokens, trained when the loss mask is off, were not sampled: theirs come from a forward pass.
-            let old = match self.old.clone() {
-                Some(old) => {
-                    let missing = tokens.loss_mask.clone().bool_and(tokens.sampled.clone().bool_not());
-                    tokens.old_log_probs.clone().mask_where(missing, Tensor::from_inner(old))
-                }
-                None => tokens.old_log_probs.clone(),
-            };
-            MicroBatch { weights, old, reference: self.reference.clone().map(Tensor::from_inner), tokens }
-        })
+        self.ready.get_or_init(|| self.micro_batch(TokenBatch::new(&self.examples, device), device))
+    }
+
+    /// The micro-batch as [`Part::on`] gives it, but without the table of forbidden tokens, which only distributions by burn need.
+    pub fn judged(&self, device: &Device) -> &MicroBatch {
+        self.ready.get_or_init(|| self.micro_batch(TokenBatch::without_grammar(&self.examples, device), device))
+    }
+
+    fn micro_batch(&self, tokens: TokenBatch, device: &Device) -> MicroBatch {
+        let weights = Tensor::from_data(TensorData::new(self.weights.clone(), [self.weights.len()]), device);
+        // Tool tokens, trained when the loss mask is off, were not sampled: theirs come from a forward pass.
+        let old = match self.old.clone() {
+            Some(old) => {
+                let missing = tokens.loss_mask.clone().bool_and(tokens.sampled.clone().bool_not());
+                tokens.old_log_probs.clone().mask_where(missing, Tensor::from_inner(old))
+            }
+            None => tokens.old_log_probs.clone(),
+        };
+        MicroBatch { weights, old, reference: self.reference.clone().map(Tensor::from_inner), tokens }
     }
 }
 
@@ -76,6 +82,9 @@ impl Job for GradientJob<'_> {
     type Result = PartGradient;
 
     async fn here(self) -> PartGradient {
+        if let Some(gradient) = slices::gradient(&self) {
+            return gradient;
+        }
         // Every job differentiates its own copy of the policy: copies share no graph, so that none waits for another.
         let policy = self.policy.clone().train();
         let loss = micro_loss(&policy, self.part.on(&policy.device()), self.counts, self.settings);
@@ -139,19 +148,24 @@ pub(super) struct LogProbsJob<'a> {
     pub held: Option<Held>,
     pub examples: &'a [&'a TrainingExample],
     pub temperature: f64,
+    /// Whether by [`crate::cpu`], where it can be.
+    pub slices: bool,
 }
 
 impl Job for LogProbsJob<'_> {
     type Result = Tensor<2>;
 
     async fn here(self) -> Tensor<2> {
+        if let Some(found) = self.slices.then(|| slices::log_probs(self.policy, self.examples, self.temperature)).flatten() {
+            return found;
+        }
         let tokens = TokenBatch::new(self.examples, &training_device(&self.policy.device()));
         log_probs(self.policy, &tokens, self.temperature).1
     }
 
     fn packet(&self) -> Option<Packet> {
         let rows = self.examples.iter().map(|example| Row::of(example)).collect();
-        let task = LogProbsTask { temperature: self.temperature, rows };
+        let task = LogProbsTask { temperature: self.temperature, slices: self.slices, rows };
         let text = serde_json::to_string(&task).ok()?;
         serde_json::from_str::<LogProbsTask>(&text).ok().filter(|read| read.temperature == self.temperature)?;
         Some(Packet { kind: Kind::LogProbs, text, numbers: row_numbers(self.examples), needs: vec![self.held?] })
@@ -167,10 +181,10 @@ impl Job for LogProbsJob<'_> {
 
 /// Does the log-probability job of a packet. Nothing where the packet does not say what to do.
 pub async fn log_probs_packet(policy: &Policy, packet: &Packet) -> Option<Packet> {
-    let LogProbsTask { temperature, rows } = serde_json::from_str(&packet.text).ok()?;
+    let LogProbsTask { temperature, slices, rows } = serde_json::from_str(&packet.text).ok()?;
     let examples = Row::examples(rows, &mut packet.numbers.as_slice())?;
     let examples: Vec<&TrainingExample> = examples.iter().collect();
-    let found = LogProbsJob { policy, held: None, examples: &examples, temperature }.here().await;
+    let found = LogProbsJob { policy, held: None, examples: &examples, temperature, slices }.here().await;
     let size = found.dims().iter().product::<usize>();
     let numbers = read(found.reshape([size])).await.ok()?;
     Some(Packet { kind: Kind::LogProbs, text: String::new(), numbers, needs: Vec::new() })
@@ -189,5 +203,6 @@ struct GradientTask {
 #[derive(serde::Serialize, serde::Deserialize)]
 struct LogProbsTask {
     temperature: f64,
+    slices: bool,
     rows: Vec<Row>,
 }

@@ -56,8 +56,20 @@ pub(super) fn log_probs(policy: &Policy, batch: &TokenBatch, temperature: f64) -
 
 /// The loss of a micro-batch under the current policy.
 pub(super) fn micro_loss(policy: &Policy, batch: &MicroBatch, counts: Counts, settings: &UpdateSettings) -> MicroLoss {
-    let ObjectiveSettings { entropy_coefficient, kl, preference, .. } = settings.objective;
     let (all, taken) = log_probs(policy, &batch.tokens, settings.temperature);
+    loss_of(taken, entropy(all), batch, counts, settings)
+}
+
+/// The loss of a micro-batch from the log-probabilities of its tokens and the entropies of the distributions they came from, `[B, T]`
+/// each. Only those of trained and of sampled tokens count.
+pub(super) fn loss_of(
+    taken: Tensor<2>,
+    entropy: Tensor<2>,
+    batch: &MicroBatch,
+    counts: Counts,
+    settings: &UpdateSettings,
+) -> MicroLoss {
+    let ObjectiveSettings { entropy_coefficient, kl, preference, .. } = settings.objective;
     let (mask, sampled) = (batch.tokens.loss_mask.clone(), batch.tokens.sampled.clone());
     let advantages = batch.tokens.advantages.clone();
     let part = policy_loss(taken.clone(), batch.old.clone(), advantages, mask.clone(), &settings.objective.policy_loss);
@@ -68,7 +80,6 @@ pub(super) fn micro_loss(policy: &Policy, batch: &MicroBatch, counts: Counts, se
         _ => weighted_sum(part.loss, mask.clone(), batch.weights.clone()),
     };
     let mut loss = policy_part.clone();
-    let entropy = entropy(all);
     if entropy_coefficient != 0.0 {
         let mean = masked_mean(entropy.clone(), sampled.clone(), counts.sampled);
         loss = loss - mean.mul_scalar(entropy_coefficient);

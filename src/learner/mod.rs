@@ -26,6 +26,8 @@ mod reference;
 #[cfg(feature = "engine")]
 mod settings;
 #[cfg(feature = "engine")]
+mod slices;
+#[cfg(feature = "engine")]
 mod update;
 
 #[cfg(feature = "engine")]

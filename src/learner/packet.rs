@@ -70,11 +70,19 @@ pub(super) async fn pack(kind: Kind, policy: &Policy, gradients: &GradientsParam
 pub(super) fn unpack<'a>(answer: &'a Packet, policy: &Policy, figures: usize) -> Option<(GradientsParams, &'a [f32])> {
     let present: Vec<bool> = serde_json::from_str(&answer.text).ok()?;
     let (gradients, figures) = answer.numbers.split_at_checked(answer.numbers.len().checked_sub(figures)?)?;
+    Some((spread(present.iter(), gradients, policy)?, figures))
+}
+
+/// The gradient of every parameter from one vector in the order of the parameters; nothing where it has another length.
+pub(super) fn gradients(flat: &[f32], policy: &Policy) -> Option<GradientsParams> {
+    spread(std::iter::repeat(&true), flat, policy)
+}
+
+fn spread<'a>(present: impl Iterator<Item = &'a bool>, flat: &[f32], policy: &Policy) -> Option<GradientsParams> {
     let device = policy.device().without_autodiff();
-    let mut spread =
-        Spread { present: present.iter(), rest: gradients, device: &device, gradients: GradientsParams::new(), fits: true };
+    let mut spread = Spread { present, rest: flat, device: &device, gradients: GradientsParams::new(), fits: true };
     policy.visit(&mut spread);
-    (spread.fits && spread.rest.is_empty()).then_some((spread.gradients, figures))
+    (spread.fits && spread.rest.is_empty()).then_some(spread.gradients)
 }
 
 /// Numbers as a vector on a policy's device.

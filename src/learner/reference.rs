@@ -84,8 +84,8 @@ impl Learner {
         if places.is_empty() {
             return found;
         }
-        let (held, temperature) = (policy.hold(), self.settings.temperature);
-        let job = |&part: &usize| LogProbsJob { policy, held, examples: &parts[part].examples, temperature };
+        let (held, temperature, slices) = (policy.hold(), self.settings.temperature, self.settings.kernels);
+        let job = |&part: &usize| LogProbsJob { policy, held, examples: &parts[part].examples, temperature, slices };
         let results = parallel::all(&self.device, places.iter().map(job).collect()).await;
         places.into_iter().zip(results).for_each(|(part, log_probs)| found[part] = Some(log_probs));
         found

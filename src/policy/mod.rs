@@ -5,6 +5,7 @@ mod checkpoint;
 mod distribution;
 mod held;
 mod huggingface;
+mod layout;
 mod transformer;
 mod weights;
 
@@ -12,5 +13,6 @@ pub use cache::{Cache, Visible};
 pub use checkpoint::{Checkpoint, CheckpointError, Moments, Precision, TrainingState};
 pub use distribution::{Sampled, cumulating, log_distribution, sample, taken_log_probs};
 pub use huggingface::huggingface;
+pub use layout::{BlockLayout, Layout, Place, places};
 pub use transformer::{Activation, Policy, PolicyConfig};
 pub use weights::{NamedWeight, Weights};

@@ -5,7 +5,8 @@ use burn::tensor::{Tensor, TensorData};
 
 use super::transformer::set_param;
 use super::{CheckpointError, Policy, PolicyConfig};
-use crate::readback::{ReadError, read};
+use crate::parallel;
+use crate::readback::{ReadError, look, read};
 use crate::seed::{Purpose, RootSeed};
 
 /// One parameter: its path in the policy (`blocks.0.qkv.weight`), shape and values in row-major order. A linear layer's weight
@@ -85,6 +86,12 @@ impl Policy {
     pub async fn weights(&self) -> Result<Weights, ReadError> {
         let flat = read(Tensor::cat(self.tensors(), 0)).await?;
         Ok(self.named(&mut flat.as_slice()))
+    }
+
+    /// All parameters as plain numbers, in the order of [`Policy::tensors`], where they lie in the CPU's memory already; `None` on other
+    /// devices.
+    pub fn numbers(&self) -> Option<Vec<f32>> {
+        if parallel::cuts(&self.device()) { look(Tensor::cat(self.tensors(), 0)).ok() } else { None }
     }
 
     /// All parameters, flattened, in their order.

@@ -22,6 +22,8 @@ mod sampler;
 #[cfg(feature = "engine")]
 mod shard;
 #[cfg(feature = "engine")]
+mod slices;
+#[cfg(feature = "engine")]
 pub use sampler::{RolloutError, Sampling, roll_out};
 #[cfg(feature = "engine")]
 pub use shard::play_packet;

@@ -8,8 +8,9 @@
 use super::row::Row;
 use super::shard::Shard;
 use super::{Episode, Limits, Trajectory};
-use super::{kernels, reference};
+use super::{kernels, reference, slices};
 use crate::config::{ExperimentConfig, Parameters};
+use crate::cpu::Network;
 use crate::kernel::Decoder;
 use crate::parallel;
 use crate::policy::Policy;
@@ -24,7 +25,8 @@ pub struct Sampling {
     pub limits: Limits,
     /// Whether the environment's grammar restricts sampling.
     pub legal_token_mask: bool,
-    /// Whether turns are decoded by kernels of our own where they run ([`crate::kernel::runs_on`]), else by burn's operations.
+    /// Whether turns are decoded by kernels of our own where they run ([`crate::kernel::runs_on`]), on slices on the CPU
+    /// ([`crate::cpu`]), else by burn's operations.
     /// They draw the same tokens but where two candidates tie within rounding.
     pub kernels: bool,
     /// The task that is played, by name, and its own settings: what an episode needs to be made again elsewhere.
@@ -86,11 +88,13 @@ pub async fn roll_out(policy: &Policy, episodes: Vec<Episode>, sampling: &Sampli
 }
 
 /// How the turns of a batch are decoded.
-enum Decoding {
+enum Decoding<'a> {
     /// By burn's operations: on every device, and what the kernels are compared with.
     Reference(reference::Decoding),
     /// By kernels of our own, on graphics devices.
     Kernels(kernels::Decoding),
+    /// On slices, on the CPU.
+    Slices(slices::Decoding<'a>),
 }
 
 /// Plays episodes as one batch.
@@ -99,22 +103,25 @@ pub(super) async fn play(policy: &Policy, episodes: Vec<Episode>, sampling: &Sam
     let mut rows: Vec<Row> = episodes.into_iter().enumerate().map(|(index, episode)| Row::new(index, episode)).collect();
     let grammar = rows.first().filter(|_| sampling.legal_token_mask).map(|row| row.environment.grammar());
     let kernels = sampling.kernels.then(|| kernels::Decoding::new(policy, &rows, sampling, grammar.as_ref())).flatten();
-    let mut decoding = match kernels {
-        Some(decoding) => Decoding::Kernels(decoding),
-        None => Decoding::Reference(reference::Decoding::new(policy, grammar.clone())),
+    let network = sampling.kernels.then(|| Network::of(policy)).flatten();
+    let mut decoding = match (kernels, &network) {
+        (Some(decoding), _) => Decoding::Kernels(decoding),
+        (None, Some(network)) => Decoding::Slices(slices::Decoding::new(network, rows.len(), sampling, grammar.clone())),
+        (None, None) => Decoding::Reference(reference::Decoding::new(policy, grammar.clone())),
     };
     while !rows.is_empty() {
-        let packed = match &mut decoding {
-            Decoding::Reference(decoding) => decoding.turn(policy, &mut rows, sampling),
-            Decoding::Kernels(decoding) => decoding.turn(&mut rows, sampling)?,
+        // [B * 2 turn_tokens]
+        let values = match &mut decoding {
+            Decoding::Reference(decoding) => read(decoding.turn(policy, &mut rows, sampling)).await?,
+            Decoding::Kernels(decoding) => read(decoding.turn(&mut rows, sampling)?).await?,
+            Decoding::Slices(decoding) => decoding.turn(&mut rows, sampling),
         };
-        let values = read(packed).await?; // [B * 2 turn_tokens]
         for (row, values) in rows.iter_mut().zip(values.chunks_exact(2 * sampling.limits.turn_tokens)) {
             let (tokens, log_probs) = values.split_at(sampling.limits.turn_tokens);
             let length = row.take_action(tokens, log_probs, sampling, grammar.as_ref())?;
             match &decoding {
                 Decoding::Reference(_) => row.wait_behind_all_fed(length, sampling.limits.turn_tokens),
-                Decoding::Kernels(_) => row.wait_from_last(length),
+                Decoding::Kernels(_) | Decoding::Slices(_) => row.wait_from_last(length),
             }
         }
         let active: Vec<usize> = (0..rows.len()).filter(|&index| rows[index].end.is_none()).collect();

@@ -3,8 +3,20 @@
 use std::path::PathBuf;
 
 /// The pipeline: a module imports only from modules to its left.
-const PIPELINE: [&str; 11] =
-    ["config", "environment", "lesson", "policy", "kernel", "rollout", "reward", "credit", "objective", "learner", "metrics"];
+const PIPELINE: [&str; 12] = [
+    "config",
+    "environment",
+    "lesson",
+    "policy",
+    "kernel",
+    "cpu",
+    "rollout",
+    "reward",
+    "credit",
+    "objective",
+    "learner",
+    "metrics",
+];
 
 /// Shared basics: every module may import them, they import only each other.
 const BASICS: [&str; 5] = ["seed", "vocabulary", "device", "parallel", "readback"];

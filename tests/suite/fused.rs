@@ -1,9 +1,12 @@
-//! The update by kernels: gradients, statistics and steps as burn's autodiff gives them, within its budget of dispatches and reads.
+//! The update by kernels on the graphics device, and on slices on the CPU: gradients, statistics and steps as burn's autodiff gives
+//! them, within its budget of dispatches and reads.
 
 use burn::tensor::Device;
 use pollster::block_on;
 use turnwise::config::ExperimentConfig;
+use turnwise::cpu::Network;
 use turnwise::environment::REGISTRY;
+use turnwise::kernel::runs_on;
 use turnwise::learner::{Learner, LearnerError, OptimizerSettings, TrainingExample, UpdateSettings};
 use turnwise::metrics::UpdateStatistics;
 use turnwise::objective::{
@@ -15,7 +18,7 @@ use turnwise::seed::{Draws, Purpose, RootSeed};
 use turnwise::trainer::initial_policy;
 use turnwise::vocabulary::{SIZE, Token, TokenSet};
 
-use crate::support::{cost, cpu, distance, gpu, weights};
+use crate::support::{cost, cpu, devices, distance, gpu, weights};
 
 /// A shape, what is trained towards, and the batch.
 #[derive(Clone)]
@@ -191,10 +194,12 @@ fn same_statistics(name: &str, got: &UpdateStatistics, wanted: &UpdateStatistics
     assert_eq!((got.trained_tokens, got.updates), (wanted.trained_tokens, wanted.updates));
 }
 
-/// One update of a case by kernels and by burn on the CPU. The first moments are the gradient times `1 - beta1`.
+/// One update of a case by ways of our own and by burn on the CPU. The first moments are the gradient times `1 - beta1`.
 fn compare(name: &str, case: &Case, device: &Device) {
     let (mut kernels, mut burn) = (started(case, device, true), started(case, &cpu(), false));
-    assert!(kernels.uses_kernels() && !burn.uses_kernels(), "{name}");
+    assert!(kernels.uses_kernels() == runs_on(device) && !burn.uses_kernels(), "{name}");
+    let covered = case.shape.activation == Activation::Relu;
+    assert!(Network::of(&burn.policy()).is_some() == covered, "{name}: whether the CPU has a way of its own");
     let examples = batch(case, 10, &burn.policy());
     let ratios = |learner: &Learner| block_on(learner.reference_log_ratios(&examples)).unwrap().concat();
     let (got, wanted) = (ratios(&kernels), ratios(&burn));
@@ -222,7 +227,7 @@ fn compare(name: &str, case: &Case, device: &Device) {
 
 #[test]
 fn every_gradient_is_that_of_autodiff_for_every_shape() {
-    let Some(device) = gpu("every_gradient_is_that_of_autodiff_for_every_shape") else { return };
+    let devices = devices("every_gradient_is_that_of_autodiff_for_every_shape");
     let full = || ObjectiveSettings { entropy_coefficient: 0.03, ..with_kl(KlEstimator::K3, false) };
     let cases = [
         ("plain", plain()),
@@ -237,12 +242,14 @@ fn every_gradient_is_that_of_autodiff_for_every_shape() {
         ("limited norm", Case { max_grad_norm: 1e-3, inner_epochs: 3, ..plain() }),
         ("several passes", Case { bytes: Some(200_000), inner_epochs: 2, objective: full(), ..plain() }),
     ];
-    cases.iter().for_each(|(name, case)| compare(name, case, &device));
+    for device in &devices {
+        cases.iter().for_each(|(name, case)| compare(name, case, device));
+    }
 }
 
 #[test]
 fn every_gradient_is_that_of_autodiff_for_every_objective() {
-    let Some(device) = gpu("every_gradient_is_that_of_autodiff_for_every_objective") else { return };
+    let devices = devices("every_gradient_is_that_of_autodiff_for_every_objective");
     let ceiling = Surrogate::Clip { bounds: ClipBounds { low: 0.4, high: 0.5 }, dual: None, ceiling: Some(1.05) };
     let sum = ObjectiveSettings { aggregation: Aggregation::SequenceSum { count_empty: true, length: 9.0 }, ..objective(CLIP) };
     let preference = ObjectiveSettings { preference: Some(0.5), ..objective(CLIP) };
@@ -272,53 +279,57 @@ fn every_gradient_is_that_of_autodiff_for_every_objective() {
         ("preference", preference),
         ("preference, KL", ObjectiveSettings { kl: with_kl(KlEstimator::K3, true).kl, ..preference }),
     ];
-    objectives.iter().for_each(|&(name, objective)| compare(name, &Case { objective, ..plain() }, &device));
+    for device in &devices {
+        objectives.iter().for_each(|&(name, objective)| compare(name, &Case { objective, ..plain() }, device));
+    }
 }
 
 /// The same batch gives the same bits; a state read back with the figures is the state; a learner goes on from it as if nothing had been.
 #[test]
 fn updates_are_exact() {
-    let Some(device) = gpu("updates_are_exact") else { return };
-    let case = Case { inner_epochs: 2, objective: with_kl(KlEstimator::K3, false), ..plain() };
-    let (mut one, mut two) = (started(&case, &device, true), started(&case, &device, true));
-    let examples = batch(&case, 12, &one.policy());
-    one.keep_state(true);
-    let (first, second) = (block_on(one.update(&examples, 0)).unwrap(), block_on(two.update(&examples, 0)).unwrap());
-    assert_eq!(first, second);
-    let before = reads();
-    let kept = block_on(one.state()).unwrap();
-    assert_eq!(reads(), before, "the state came with the figures");
-    assert_eq!(kept, block_on(two.state()).unwrap());
-    let reference = block_on(one.reference_weights()).unwrap();
-    let mut resumed = started(&case, &device, true);
-    resumed.restore(&kept.0, &kept.1, reference.as_ref()).unwrap();
-    assert_eq!(block_on(resumed.update(&examples, 1)).unwrap(), block_on(one.update(&examples, 1)).unwrap());
-    assert_eq!(distance(&resumed.policy(), &one.policy()), 0.0);
+    for device in devices("updates_are_exact") {
+        let case = Case { inner_epochs: 2, objective: with_kl(KlEstimator::K3, false), ..plain() };
+        let (mut one, mut two) = (started(&case, &device, true), started(&case, &device, true));
+        let examples = batch(&case, 12, &one.policy());
+        one.keep_state(true);
+        let (first, second) = (block_on(one.update(&examples, 0)).unwrap(), block_on(two.update(&examples, 0)).unwrap());
+        assert_eq!(first, second);
+        let before = reads();
+        let kept = block_on(one.state()).unwrap();
+        assert_eq!(reads(), before, "the state came with the figures");
+        assert_eq!(kept, block_on(two.state()).unwrap());
+        let reference = block_on(one.reference_weights()).unwrap();
+        let mut resumed = started(&case, &device, true);
+        resumed.restore(&kept.0, &kept.1, reference.as_ref()).unwrap();
+        assert_eq!(block_on(resumed.update(&examples, 1)).unwrap(), block_on(one.update(&examples, 1)).unwrap());
+        assert_eq!(distance(&resumed.policy(), &one.policy()), 0.0);
+    }
 }
 
 /// An update that fails leaves weights and moments as they were, and the last one can be taken back.
 #[test]
 fn failed_updates_change_nothing() {
-    let Some(device) = gpu("failed_updates_change_nothing") else { return };
-    let case = plain();
-    let mut learner = started(&case, &device, true);
-    let start = weights(&learner.policy());
-    let mut examples = batch(&case, 8, &learner.policy());
-    let (row, place) = (0..8)
-        .find_map(|row| examples[row].loss_mask.iter().position(|&trained| trained).map(|place| (row, place)))
-        .expect("something is trained");
-    let advantage = std::mem::replace(&mut examples[row].advantages[place], f32::NAN);
-    let error = block_on(learner.update(&examples, 0)).expect_err("the update fails");
-    assert!(matches!(error, LearnerError::NonFinite(_)), "{error}");
-    assert_eq!(weights(&learner.policy()), start);
-    assert_eq!(block_on(learner.state()).unwrap().1.time, 0);
-    examples[row].advantages[place] = advantage;
-    let statistics = block_on(learner.update(&examples, 0)).unwrap();
-    assert!(statistics.gradient_norm > 0.0 && weights(&learner.policy()) != start, "the learner goes on");
-    learner.undo();
-    assert_eq!(weights(&learner.policy()), start);
-    assert_eq!(block_on(learner.update(&examples, 0)).unwrap(), statistics, "the moments are those from before, too");
-    assert!(block_on(learner.update(&[], 0)).is_ok(), "an empty batch is no failure");
+    for device in devices("failed_updates_change_nothing") {
+        let case = plain();
+        let mut learner = started(&case, &device, true);
+        let start = weights(&learner.policy());
+        let mut examples = batch(&case, 8, &learner.policy());
+        let (row, place) = (0..8)
+            .find_map(|row| examples[row].loss_mask.iter().position(|&trained| trained).map(|place| (row, place)))
+            .expect("something is trained");
+        let advantage = std::mem::replace(&mut examples[row].advantages[place], f32::NAN);
+        let error = block_on(learner.update(&examples, 0)).expect_err("the update fails");
+        assert!(matches!(error, LearnerError::NonFinite(_)), "{error}");
+        assert_eq!(weights(&learner.policy()), start);
+        assert_eq!(block_on(learner.state()).unwrap().1.time, 0);
+        examples[row].advantages[place] = advantage;
+        let statistics = block_on(learner.update(&examples, 0)).unwrap();
+        assert!(statistics.gradient_norm > 0.0 && weights(&learner.policy()) != start, "the learner goes on");
+        learner.undo();
+        assert_eq!(weights(&learner.policy()), start);
+        assert_eq!(block_on(learner.update(&examples, 0)).unwrap(), statistics, "the moments are those from before, too");
+        assert!(block_on(learner.update(&[], 0)).is_ok(), "an empty batch is no failure");
+    }
 }
 
 /// An update of the default search task, at most 60 dispatches and one read.

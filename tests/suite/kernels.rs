@@ -1,4 +1,5 @@
-//! Kernels of our own on the graphics device against the reference on the CPU: the same tokens, the same log-probabilities.
+//! Kernels of our own on the graphics device, and decoding on slices on the CPU, against the reference by burn on the CPU: the same
+//! tokens, the same log-probabilities.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use pollster::block_on;
@@ -10,7 +11,7 @@ use turnwise::rollout::{Episode, Origin, Prefix, Sampling, Trajectory, replay, r
 use turnwise::seed::{Draws, Purpose, RootSeed};
 use turnwise::vocabulary::TokenSet;
 
-use crate::support::{cost, cpu, gpu, numbers};
+use crate::support::{cost, cpu, devices, gpu, numbers};
 
 /// A policy that is sure of itself, with biases and norms that are not those of the start.
 fn policy(config: &ExperimentConfig, activation: Activation, bias: bool, device: &Device) -> Policy {
@@ -59,6 +60,11 @@ fn episodes(config: &ExperimentConfig) -> Vec<Episode> {
 
 fn play(policy: &Policy, episodes: Vec<Episode>, config: &ExperimentConfig) -> Vec<Trajectory> {
     block_on(roll_out(policy, episodes, &Sampling::of(config))).unwrap()
+}
+
+/// By burn's operations.
+fn play_by_burn(policy: &Policy, episodes: Vec<Episode>, config: &ExperimentConfig) -> Vec<Trajectory> {
+    block_on(roll_out(policy, episodes, &Sampling { kernels: false, ..Sampling::of(config) })).unwrap()
 }
 
 fn small(environment: &str) -> ExperimentConfig {
@@ -111,84 +117,91 @@ fn ties(episode: &Trajectory, t: usize, policy: &Policy, config: &ExperimentConf
 }
 
 #[test]
-fn kernels_sample_what_the_reference_samples() {
-    let Some(device) = gpu("kernels_sample_what_the_reference_samples") else { return };
-    assert!(runs_on(&device) && !runs_on(&cpu()));
-    let relu = |config: ExperimentConfig| (config, Activation::Relu, false);
-    let cases = [
-        relu(small("search")),
-        relu(ExperimentConfig { legal_token_mask: true, temperature: 0.7, turn_limit: 1, ..small("calculator") }),
-        relu(ExperimentConfig { d_model: 64, layers: 2, heads: 4, legal_token_mask: true, turn_limit: 4, ..small("search") }),
-        relu(ExperimentConfig { d_model: 128, heads: 8, context_length: 128, temperature: 1.6, ..small("code") }),
-        (ExperimentConfig { layers: 3, heads: 1, turn_tokens: 3, ..small("spin") }, Activation::Gelu, true),
-        (ExperimentConfig { context_length: 24, turn_tokens: 24, ..small("web") }, Activation::Gelu, true),
-    ];
-    for (config, activation, bias) in cases {
-        let (ours, reference) = (policy(&config, activation, bias, &device), policy(&config, activation, bias, &cpu()));
-        let wanted = play(&reference, episodes(&config), &config);
-        let compared = same(&play(&ours, episodes(&config), &config), &wanted, &reference, &config);
-        let sampled: usize = wanted.iter().map(Trajectory::sampled_tokens).sum();
-        assert!(compared * 10 > sampled * 9, "{}: {compared} of {sampled} tokens agree", config.environment);
+fn every_device_samples_what_the_reference_samples() {
+    for device in devices("every_device_samples_what_the_reference_samples") {
+        assert!(runs_on(&device) != (device == cpu()));
+        let relu = |config: ExperimentConfig| (config, Activation::Relu, false);
+        let cases = [
+            relu(small("search")),
+            relu(ExperimentConfig { legal_token_mask: true, temperature: 0.7, turn_limit: 1, ..small("calculator") }),
+            relu(ExperimentConfig { d_model: 64, layers: 2, heads: 4, legal_token_mask: true, turn_limit: 4, ..small("search") }),
+            relu(ExperimentConfig { d_model: 128, heads: 8, context_length: 128, temperature: 1.6, ..small("code") }),
+            (ExperimentConfig { layers: 3, heads: 1, turn_tokens: 3, ..small("spin") }, Activation::Gelu, true),
+            (ExperimentConfig { layers: 3, heads: 1, turn_tokens: 3, ..small("spin") }, Activation::Relu, true),
+            (ExperimentConfig { context_length: 24, turn_tokens: 24, ..small("web") }, Activation::Gelu, true),
+        ];
+        for (config, activation, bias) in cases {
+            let (ours, reference) = (policy(&config, activation, bias, &device), policy(&config, activation, bias, &cpu()));
+            let wanted = play_by_burn(&reference, episodes(&config), &config);
+            let compared = same(&play(&ours, episodes(&config), &config), &wanted, &reference, &config);
+            let sampled: usize = wanted.iter().map(Trajectory::sampled_tokens).sum();
+            assert!(compared * 10 > sampled * 9, "{}: {compared} of {sampled} tokens agree", config.environment);
+        }
     }
 }
 
 /// Long documents: observations of many tokens, so that prefills take several rounds.
 #[test]
 fn long_observations_are_filled_in() {
-    let Some(device) = gpu("long_observations_are_filled_in") else { return };
-    let mut config = ExperimentConfig { legal_token_mask: true, context_length: 64, ..small("search") };
-    config.parameters.insert("random_tokens", 8.0.into());
-    let (ours, reference) = (policy(&config, Activation::Relu, false, &device), policy(&config, Activation::Relu, false, &cpu()));
-    let wanted = play(&reference, episodes(&config), &config);
-    assert!(wanted.iter().flat_map(|episode| &episode.turns).any(|turn| turn.end - turn.action_end > 8), "one is long");
-    assert!(same(&play(&ours, episodes(&config), &config), &wanted, &reference, &config) > 50);
+    for device in devices("long_observations_are_filled_in") {
+        let mut config = ExperimentConfig { legal_token_mask: true, context_length: 64, ..small("search") };
+        config.parameters.insert("random_tokens", 8.0.into());
+        let (ours, reference) =
+            (policy(&config, Activation::Relu, false, &device), policy(&config, Activation::Relu, false, &cpu()));
+        let wanted = play_by_burn(&reference, episodes(&config), &config);
+        assert!(wanted.iter().flat_map(|episode| &episode.turns).any(|turn| turn.end - turn.action_end > 8), "one is long");
+        assert!(same(&play(&ours, episodes(&config), &config), &wanted, &reference, &config) > 50);
+    }
 }
 
 /// As true credit does: several continuations of states in the middle of episodes, of different length.
 #[test]
 fn continuations_from_the_middle_agree() {
-    let Some(device) = gpu("continuations_from_the_middle_agree") else { return };
-    let config = ExperimentConfig { legal_token_mask: true, ..small("search") };
-    let (ours, reference) = (policy(&config, Activation::Relu, false, &device), policy(&config, Activation::Relu, false, &cpu()));
-    let first = play(&reference, episodes(&config), &config);
-    let resumed = || {
-        let states = first.iter().filter(|episode| episode.turns.len() > 1).enumerate();
-        let state = states.flat_map(|(index, episode)| (0..3).map(move |roll| (index, episode, roll)));
-        let resume = |(index, episode, roll): (usize, &Trajectory, usize)| {
-            let turn = 1 + index % (episode.turns.len() - 1);
-            let mut environment = environment::create(&config);
-            environment.reset(RootSeed(config.seed).draws(Purpose::Question, 3, episode.group as u32, 0));
-            replay(environment.as_mut(), episode, turn, &tool_draws(&config, episode.group, episode.member));
-            let (group, member) = (40 + index, roll);
-            Episode {
-                group,
-                member,
-                environment,
-                origin: origin(&config, episode.group, episode.member),
-                prefix: Prefix::of(episode, turn),
-                sampling: sampling_draws(&config, group, member),
-                tool: tool_draws(&config, group, member),
-            }
+    for device in devices("continuations_from_the_middle_agree") {
+        let config = ExperimentConfig { legal_token_mask: true, ..small("search") };
+        let (ours, reference) =
+            (policy(&config, Activation::Relu, false, &device), policy(&config, Activation::Relu, false, &cpu()));
+        let first = play_by_burn(&reference, episodes(&config), &config);
+        let resumed = || {
+            let states = first.iter().filter(|episode| episode.turns.len() > 1).enumerate();
+            let state = states.flat_map(|(index, episode)| (0..3).map(move |roll| (index, episode, roll)));
+            let resume = |(index, episode, roll): (usize, &Trajectory, usize)| {
+                let turn = 1 + index % (episode.turns.len() - 1);
+                let mut environment = environment::create(&config);
+                environment.reset(RootSeed(config.seed).draws(Purpose::Question, 3, episode.group as u32, 0));
+                replay(environment.as_mut(), episode, turn, &tool_draws(&config, episode.group, episode.member));
+                let (group, member) = (40 + index, roll);
+                Episode {
+                    group,
+                    member,
+                    environment,
+                    origin: origin(&config, episode.group, episode.member),
+                    prefix: Prefix::of(episode, turn),
+                    sampling: sampling_draws(&config, group, member),
+                    tool: tool_draws(&config, group, member),
+                }
+            };
+            state.map(resume).collect::<Vec<Episode>>()
         };
-        state.map(resume).collect::<Vec<Episode>>()
-    };
-    assert!(resumed().len() > 12, "{}", resumed().len());
-    let wanted = play(&reference, resumed(), &config);
-    assert!(same(&play(&ours, resumed(), &config), &wanted, &reference, &config) > 50);
+        assert!(resumed().len() > 12, "{}", resumed().len());
+        let wanted = play_by_burn(&reference, resumed(), &config);
+        assert!(same(&play(&ours, resumed(), &config), &wanted, &reference, &config) > 50);
+    }
 }
 
 /// A row's result does not depend on who else is in the batch.
 #[test]
 fn the_batch_does_not_matter() {
-    let Some(device) = gpu("the_batch_does_not_matter") else { return };
-    let config = small("search");
-    let policy = policy(&config, Activation::Relu, false, &device);
-    let all = play(&policy, episodes(&config), &config);
-    let mut some = episodes(&config);
-    some.retain(|episode| (episode.group * config.num_generations + episode.member) % 3 == 1);
-    let played = play(&policy, some, &config);
-    let wanted: Vec<&Trajectory> = all.iter().skip(1).step_by(3).collect();
-    assert_eq!(played.iter().collect::<Vec<_>>(), wanted);
+    for device in devices("the_batch_does_not_matter") {
+        let config = small("search");
+        let policy = policy(&config, Activation::Relu, false, &device);
+        let all = play(&policy, episodes(&config), &config);
+        let mut some = episodes(&config);
+        some.retain(|episode| (episode.group * config.num_generations + episode.member) % 3 == 1);
+        let played = play(&policy, some, &config);
+        let wanted: Vec<&Trajectory> = all.iter().skip(1).step_by(3).collect();
+        assert_eq!(played.iter().collect::<Vec<_>>(), wanted);
+    }
 }
 
 /// Two dispatches and one read per turn, beside one dispatch for each parameter, once per rollout.

@@ -37,6 +37,11 @@ pub fn gpu(test: &str) -> Option<Device> {
     Some(chosen.device.clone())
 }
 
+/// The devices with ways of our own beside burn's operations: the CPU, and the graphics device where there is one.
+pub fn devices(test: &str) -> Vec<Device> {
+    std::iter::once(cpu()).chain(gpu(test)).collect()
+}
+
 thread_local! {
     static LAUNCHES: Cell<usize> = const { Cell::new(0) };
 }

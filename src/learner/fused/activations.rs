@@ -2,7 +2,8 @@
 
 use burn::tensor::Device;
 
-use crate::kernel::{Buffer, Layout};
+use crate::kernel::Buffer;
+use crate::policy::Layout;
 
 /// Buffers of a forward and a backward pass over a number of rows. `by_x` is the gradient by `x`.
 pub(super) struct Activations {

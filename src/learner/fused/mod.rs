@@ -48,7 +48,8 @@ use self::pass::{ACTIVATION_BYTES, Pass, cubes, most_rows, supports};
 use self::rule::rule;
 use super::loss::{Counts, SUMS};
 use super::{TrainingExample, UpdateSettings};
-use crate::kernel::{Buffer, Layout};
+use crate::kernel::Buffer;
+use crate::policy::Layout;
 use crate::policy::{CheckpointError, Moments, Policy};
 
 /// Parameters, first and second moments, one after another, after `time` steps. Clones share them; a step makes a new one.

@@ -11,8 +11,9 @@ use super::matrices;
 use super::pass::cubes;
 use super::product::transposed;
 use super::step::{SQUARES, StepLaunch, adam, gather, squares};
-use crate::kernel::{Buffer, Layout};
+use crate::kernel::Buffer;
 use crate::learner::OptimizerSettings;
+use crate::policy::Layout;
 
 /// Numbers that the chunks of the gradient may take: 16 MiB.
 const CHUNK_NUMBERS: usize = 4 << 20;

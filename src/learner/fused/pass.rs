@@ -9,7 +9,8 @@ use super::batch::Rows;
 use super::distribution::{distribute, distribute_backward};
 use super::norm::{NormPlacesLaunch, embed, normalise, normalise_backward};
 use super::product::{PlacesLaunch, TILE, Then, product};
-use crate::kernel::{Buffer, Layout};
+use crate::kernel::Buffer;
+use crate::policy::Layout;
 
 /// Invocations of a workgroup: two warps, or one wave.
 const GROUP: usize = 64;

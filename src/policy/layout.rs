@@ -1,6 +1,6 @@
 //! Where the parameters of a policy lie in one flat vector: `Tensor::cat(policy.tensors(), 0)`.
 
-use crate::policy::{Activation, Policy};
+use super::{Activation, Policy};
 
 /// One parameter in the flat vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub struct BlockLayout {
 }
 
 impl Layout {
-    /// The layout of a policy; `None` where it is not as the kernels expect it (no block, or other parameters).
+    /// The layout of a policy; `None` where it is not as kernels expect it (no block, or other parameters).
     pub fn of(policy: &Policy) -> Option<Layout> {
         let places = places(policy);
         let place = |name: &str| places.iter().find(|place| place.name == name);
@@ -136,8 +136,8 @@ pub fn places(policy: &Policy) -> Vec<Place> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::PolicyConfig;
     use super::*;
-    use crate::policy::PolicyConfig;
     use burn::tensor::Device;
 
     #[test]

@@ -1,0 +1,203 @@
+//! Causal attention (Vaswani et al., arXiv:1706.03762, eq. 1) inside trajectories that lie one after another, forward and backward.
+//!
+//! A strip of queries meets the keys up to its last query only: what lies above the diagonal of the scores is not computed.
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::product::{Into, Matrix, Panels, Strip, TALL, Target, multiply_strip, pack_strip};
+use super::vector::{exp, largest, sum, sum2};
+
+/// One trajectory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    /// Its first row, and its number of rows.
+    pub first: usize,
+    pub length: usize,
+    /// Its first query among all queries, and the position of each of its queries in the trajectory, in rising order.
+    pub first_query: usize,
+    pub positions: Vec<usize>,
+}
+
+/// Numbers of a row in the arrays.
+#[derive(Clone, Copy)]
+pub(super) struct Heads {
+    pub heads: usize,
+    /// Width of the residual stream, all heads together.
+    pub d_model: usize,
+}
+
+impl Heads {
+    fn width(self) -> usize {
+        self.d_model / self.heads
+    }
+
+    fn scale(self) -> f32 {
+        (self.width() as f32).powf(-0.5)
+    }
+}
+
+/// The part of a head in rows that are `stride` numbers apart.
+#[inline(always)]
+fn part(rows: &[f32], stride: usize, first: usize, count: usize, column: usize, width: usize) -> Matrix<'_> {
+    Matrix::new(rows, stride).rows(first, count).columns(column, width)
+}
+
+/// Places of the probabilities of all spans and heads: `[heads, queries, length]` of each span.
+pub(super) fn size_of_probabilities(spans: &[Span], shape: Heads) -> usize {
+    spans.iter().map(|span| shape.heads * span.positions.len() * span.length).sum()
+}
+
+struct Forward<'a> {
+    spans: &'a [Span],
+    shape: Heads,
+    queries: &'a [f32],
+    keys_values: &'a [f32],
+    probabilities: &'a mut [f32],
+    out: &'a mut [f32],
+}
+
+impl WithSimd for Forward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Forward { spans, shape, queries, keys_values, mut probabilities, out } = self;
+        let (width, d, scale) = (shape.width(), shape.d_model, shape.scale());
+        let (mut keys, mut values, mut strip) = (Panels::default(), Panels::default(), Strip::new());
+        for Span { first, length, first_query, positions } in spans {
+            for head in 0..shape.heads {
+                let column = head * width;
+                keys.pack::<S>(part(keys_values, 2 * d, *first, *length, column, width).transposed());
+                values.pack::<S>(part(keys_values, 2 * d, *first, *length, d + column, width));
+                let (own, rest) = std::mem::take(&mut probabilities).split_at_mut(positions.len() * length);
+                probabilities = rest;
+                let asked = part(queries, d, *first_query, positions.len(), column, width);
+                for (start, seen) in positions.chunks(TALL).enumerate().map(|(index, seen)| (index * TALL, seen)) {
+                    let (count, limit) = (seen.len(), seen[seen.len() - 1] + 1);
+                    pack_strip(&mut strip, asked, start, count, width);
+                    let scores = &mut own[start * length..];
+                    let mut to = Target { values: scores, stride: *length, into: Into::Set };
+                    multiply_strip(simd, (&strip, count), (&keys, 0), limit, &mut to);
+                    for (row, &position) in own[start * length..].chunks_exact_mut(*length).zip(seen) {
+                        let (row, hidden) = row.split_at_mut(position + 1);
+                        softmax(row, scale);
+                        hidden.fill(0.0);
+                    }
+                    pack_strip(&mut strip, Matrix::new(own, *length), start, count, limit);
+                    let place = (first_query + start) * d + column;
+                    let mut to = Target { values: &mut out[place..], stride: d, into: Into::Set };
+                    multiply_strip(simd, (&strip, count), (&values, 0), width, &mut to);
+                }
+            }
+        }
+    }
+}
+
+/// `softmax(scale * row)`, in place.
+#[inline(always)]
+pub(super) fn softmax(row: &mut [f32], scale: f32) {
+    let most = largest(row);
+    row.iter_mut().for_each(|score| *score = exp(scale * (*score - most)));
+    let share = 1.0 / sum(row, |weight| weight);
+    row.iter_mut().for_each(|weight| *weight *= share);
+}
+
+/// What queries `[Q, d]` get from keys and values `[R, 2 d]`, to `out [Q, d]`; the probabilities are kept for the backward pass.
+pub(super) fn attend(
+    arch: Arch,
+    (spans, shape): (&[Span], Heads),
+    queries: &[f32],
+    keys_values: &[f32],
+    probabilities: &mut [f32],
+    out: &mut [f32],
+) {
+    arch.dispatch(Forward { spans, shape, queries, keys_values, probabilities, out });
+}
+
+/// Slopes by queries `[Q, d]` and by keys and values `[R, 2 d]`, which are set.
+pub(super) struct Slopes<'a> {
+    pub queries: &'a mut [f32],
+    pub keys_values: &'a mut [f32],
+}
+
+struct Backward<'a> {
+    spans: &'a [Span],
+    shape: Heads,
+    queries: &'a [f32],
+    keys_values: &'a [f32],
+    probabilities: &'a [f32],
+    by_out: &'a [f32],
+    to: Slopes<'a>,
+}
+
+impl WithSimd for Backward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Backward { spans, shape, queries, keys_values, mut probabilities, by_out, to } = self;
+        let (width, d, scale) = (shape.width(), shape.d_model, shape.scale());
+        let (mut keys, mut values, mut strip) = (Panels::default(), Panels::default(), Strip::new());
+        let (mut asked, mut given, mut by_scores) = (Panels::default(), Panels::default(), Vec::new());
+        for Span { first, length, first_query, positions } in spans {
+            for head in 0..shape.heads {
+                let column = head * width;
+                keys.pack::<S>(part(keys_values, 2 * d, *first, *length, column, width));
+                values.pack::<S>(part(keys_values, 2 * d, *first, *length, d + column, width).transposed());
+                let slopes = part(by_out, d, *first_query, positions.len(), column, width);
+                asked.pack::<S>(part(queries, d, *first_query, positions.len(), column, width));
+                given.pack::<S>(slopes);
+                let (own, rest) = probabilities.split_at(positions.len() * length);
+                probabilities = rest;
+                by_scores.clear();
+                by_scores.resize(own.len(), 0.0);
+                for (start, seen) in positions.chunks(TALL).enumerate().map(|(index, seen)| (index * TALL, seen)) {
+                    let (count, limit) = (seen.len(), seen[seen.len() - 1] + 1);
+                    pack_strip(&mut strip, slopes, start, count, width);
+                    let rows = start * length..(start + count) * length;
+                    let mut into = Target { values: &mut by_scores[rows.clone()], stride: *length, into: Into::Set };
+                    multiply_strip(simd, (&strip, count), (&values, 0), limit, &mut into);
+                    let lines = by_scores[rows.clone()].chunks_exact_mut(*length).zip(own[rows].chunks_exact(*length));
+                    for (slopes, weights) in lines {
+                        // Weights are 0 beyond the query's own position, and so are the slopes then.
+                        let (slopes, weights) = (&mut slopes[..limit], &weights[..limit]);
+                        let mean = sum2(slopes, weights, |slope, weight| slope * weight);
+                        let each = slopes.iter_mut().zip(weights);
+                        each.for_each(|(slope, &weight)| *slope = scale * weight * (*slope - mean));
+                    }
+                    pack_strip(&mut strip, Matrix::new(&by_scores, *length), start, count, limit);
+                    let place = (first_query + start) * d + column;
+                    let mut into = Target { values: &mut to.queries[place..], stride: d, into: Into::Set };
+                    multiply_strip(simd, (&strip, count), (&keys, 0), width, &mut into);
+                }
+                for start in (0..*length).step_by(TALL) {
+                    let count = TALL.min(length - start);
+                    // Earlier queries do not see these keys.
+                    let from = positions.partition_point(|&position| position < start);
+                    let depth = positions.len() - from;
+                    let mut sum = |rows: &[f32], right: &Panels, column: usize| {
+                        let matrix = Matrix::new(rows, *length).rows(from, depth).transposed();
+                        pack_strip(&mut strip, matrix, start, count, depth);
+                        let place = (first + start) * 2 * d + column;
+                        let mut into = Target { values: &mut to.keys_values[place..], stride: 2 * d, into: Into::Set };
+                        multiply_strip(simd, (&strip, count), (right, from), width, &mut into);
+                    };
+                    sum(&by_scores, &asked, column);
+                    sum(own, &given, d + column);
+                }
+            }
+        }
+    }
+}
+
+/// From the slopes by what [`attend`] gave to those by queries, keys and values.
+pub(super) fn attend_backward(
+    arch: Arch,
+    (spans, shape): (&[Span], Heads),
+    (queries, keys_values): (&[f32], &[f32]),
+    probabilities: &[f32],
+    by_out: &[f32],
+    to: Slopes,
+) {
+    arch.dispatch(Backward { spans, shape, queries, keys_values, probabilities, by_out, to });
+}

@@ -1,0 +1,27 @@
+//! The policy on the CPU without a graph: forward and backward passes, and decoding, on slices.
+//!
+//! burn's operations are general: each allocates its result, pads what is shorter, computes above the diagonal of the attention and
+//! takes one exponential at a time. For a tiny policy that is more than half of the time. Here
+//!
+//! - rows of all trajectories lie one after another, without padding, and attention stops at the diagonal;
+//! - after the last attention only those rows go on whose distribution the loss needs;
+//! - every product runs through one register tile ([`product`]), and everything else through loops that the compiler turns into
+//!   vector instructions, the exponential included ([`vector`]);
+//! - a decoded row feeds exactly its own tokens, and ends when it ends.
+//!
+//! Instruction sets are chosen by `pulp` when the program runs; in a browser it is plain SIMD of four lanes, where nothing is rounded
+//! differently from one machine to another. Natively products fuse multiplication and addition where the processor does.
+//!
+//! The reference is burn's path: [`crate::learner`]'s tests hold every gradient to its automatic differentiation. Objectives stay burn's
+//! on both paths; only what lies between tokens and log-probabilities is done here. Policies with GELU take the reference path.
+
+mod attention;
+mod decoder;
+mod distribution;
+mod network;
+mod norm;
+mod product;
+mod vector;
+
+pub use decoder::{Decoder, Draw, Feed};
+pub use network::{Batch, Network, Pass};

@@ -1,0 +1,99 @@
+//! Gradients and log-probabilities by [`crate::cpu`]: passes through the policy on slices. What lies between log-probabilities and the
+//! loss is the objective as it always is, differentiated by burn.
+
+use burn::tensor::{Tensor, TensorData};
+
+use super::gradient::{GradientJob, PartGradient};
+use super::loss::{MicroLoss, loss_of};
+use super::optimizer::training_device;
+use super::packet::{gradients, vector};
+use super::{TrainingExample, UpdateSettings};
+use crate::cpu::{Batch, Network};
+use crate::policy::Policy;
+use crate::readback::look;
+
+/// Some examples as the network reads them, with the place of every wanted token in an array `[B, T]`.
+struct Wanted {
+    batch: Batch,
+    places: Vec<usize>,
+    shape: [usize; 2],
+}
+
+impl Wanted {
+    /// `wanted` tells of a token (never the first) of an example whether its log-probability is needed.
+    fn of(examples: &[&TrainingExample], wanted: impl Fn(&TrainingExample, usize) -> bool) -> Wanted {
+        let length = examples.iter().map(|example| example.tokens.len()).max().unwrap_or(2) - 1;
+        let (mut batch, mut places) = (Batch::default(), Vec::new());
+        for (row, example) in examples.iter().enumerate() {
+            let own = (1..example.tokens.len()).filter(|&place| wanted(example, place));
+            places.extend(own.clone().map(|place| row * length + place - 1));
+            batch.push(&example.tokens, own, &example.legal);
+        }
+        Wanted { batch, places, shape: [examples.len(), length] }
+    }
+
+    /// What the loss or its diagnostics look at.
+    fn by_loss(examples: &[&TrainingExample]) -> Wanted {
+        Wanted::of(examples, |example, place| example.loss_mask[place] || example.sampled[place])
+    }
+
+    /// One number per wanted token as an array; 0 elsewhere.
+    fn spread(&self, values: &[f32]) -> TensorData {
+        let mut all = vec![0.0; self.shape[0] * self.shape[1]];
+        self.places.iter().zip(values).for_each(|(&place, &value)| all[place] = value);
+        TensorData::new(all, self.shape)
+    }
+
+    /// The numbers of the wanted tokens in an array; 0 where there is none.
+    fn collect(&self, array: Option<Tensor<2>>) -> Option<Vec<f32>> {
+        let Some(array) = array else { return Some(vec![0.0; self.places.len()]) };
+        let all = look(array.reshape([self.shape[0] * self.shape[1]])).ok()?;
+        Some(self.places.iter().map(|&place| all[place]).collect())
+    }
+}
+
+/// The network of a policy, where updates are to be made here.
+fn network(policy: &Policy, settings: &UpdateSettings) -> Option<Network> {
+    settings.kernels.then(|| Network::of(policy)).flatten()
+}
+
+/// The gradient of a micro-batch; `None` where the policy's device or shape is not one for slices.
+pub(super) fn gradient(job: &GradientJob) -> Option<PartGradient> {
+    let GradientJob { policy, part, counts, settings, .. } = *job;
+    let network = network(policy, settings)?;
+    let wanted = Wanted::by_loss(&part.examples);
+    let pass = network.forward(&wanted.batch, settings.temperature);
+    let device = training_device(&policy.device());
+    let leaf = |values: &[f32]| Tensor::<2>::from_data(wanted.spread(values), &device).require_grad();
+    let (taken, entropy) = (leaf(&pass.log_probs()), leaf(pass.entropies()));
+    let MicroLoss { loss, sums, deviation } = loss_of(taken.clone(), entropy.clone(), part.judged(&device), counts, settings);
+    let slopes = loss.backward();
+    let by_taken = wanted.collect(taken.grad(&slopes))?;
+    let by_entropy = wanted.collect(entropy.grad(&slopes))?;
+    let slopes: Vec<(f32, f32)> = by_taken.into_iter().zip(by_entropy).collect();
+    Some(PartGradient { gradients: gradients(&pass.backward(&slopes), policy)?, sums, deviation })
+}
+
+/// Log-probabilities `[B, T]` of the tokens that a loss looks at, 0 elsewhere; `None` as for [`gradient`].
+pub(super) fn log_probs(policy: &Policy, examples: &[&TrainingExample], temperature: f64) -> Option<Tensor<2>> {
+    let network = Network::of(policy)?;
+    let wanted = Wanted::by_loss(examples);
+    let values = network.forward(&wanted.batch, temperature).log_probs();
+    Some(Tensor::from_data(wanted.spread(&values), &policy.device().without_autodiff()))
+}
+
+/// The gradient of the imitation loss `-sum log p / trained` over the tokens that are trained, and that loss `[1]`; `None` as for
+/// [`gradient`].
+pub(super) fn imitation(
+    policy: &Policy,
+    examples: &[&TrainingExample],
+    trained: usize,
+) -> Option<(burn::optim::GradientsParams, Tensor<1>)> {
+    let network = Network::of(policy)?;
+    let wanted = Wanted::of(examples, |example, place| example.loss_mask[place]);
+    let pass = network.forward(&wanted.batch, 1.0);
+    let share = 1.0 / trained.max(1) as f32;
+    let loss = -share * pass.log_probs().iter().sum::<f32>();
+    let slopes = vec![(-share, 0.0); wanted.batch.wanted()];
+    Some((gradients(&pass.backward(&slopes), policy)?, vector(&[loss], policy)))
+}
