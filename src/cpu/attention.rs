@@ -1,4 +1,4 @@
-//! Causal attention (Vaswani et al., arXiv:1706.03762, eq. 1) inside trajectories that lie one after another, forward and backward.
+//! Causal attention (Vaswani et al., arXiv:1706.03762, eq. 1) along the paths of trajectories through their rows, forward and backward.
 //!
 //! A strip of queries meets the keys up to its last query only: what lies above the diagonal of the scores is not computed.
 
@@ -7,15 +7,23 @@ use pulp::{Arch, Simd, WithSimd};
 use super::product::{Into, Matrix, Panels, Strip, TALL, Target, multiply_strip, pack_strip};
 use super::vector::{exp, largest, sum, sum2};
 
-/// One trajectory.
+/// What one trajectory asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Span {
-    /// Its first row, and its number of rows.
-    pub first: usize,
-    pub length: usize,
-    /// Its first query among all queries, and the position of each of its queries in the trajectory, in rising order.
+pub(super) struct Span<'a> {
+    /// Its rows, from the first token on.
+    pub path: &'a [usize],
+    /// Its first query among all queries, and the position of each of its queries on the path, in rising order.
     pub first_query: usize,
     pub positions: Vec<usize>,
+}
+
+impl Span<'_> {
+    /// The lines `[length, width]` of the path, one after another, out of those of all rows.
+    #[inline(always)]
+    fn gather(&self, all: &[f32], width: usize, to: &mut Vec<f32>) {
+        to.clear();
+        self.path.iter().for_each(|&row| to.extend_from_slice(&all[row * width..(row + 1) * width]));
+    }
 }
 
 /// Numbers of a row in the arrays.
@@ -44,11 +52,11 @@ fn part(rows: &[f32], stride: usize, first: usize, count: usize, column: usize, 
 
 /// Places of the probabilities of all spans and heads: `[heads, queries, length]` of each span.
 pub(super) fn size_of_probabilities(spans: &[Span], shape: Heads) -> usize {
-    spans.iter().map(|span| shape.heads * span.positions.len() * span.length).sum()
+    spans.iter().map(|span| shape.heads * span.positions.len() * span.path.len()).sum()
 }
 
 struct Forward<'a> {
-    spans: &'a [Span],
+    spans: &'a [Span<'a>],
     shape: Heads,
     queries: &'a [f32],
     keys_values: &'a [f32],
@@ -64,11 +72,15 @@ impl WithSimd for Forward<'_> {
         let Forward { spans, shape, queries, keys_values, mut probabilities, out } = self;
         let (width, d, scale) = (shape.width(), shape.d_model, shape.scale());
         let (mut keys, mut values, mut strip) = (Panels::default(), Panels::default(), Strip::new());
-        for Span { first, length, first_query, positions } in spans {
+        let mut gathered = Vec::new();
+        for span in spans {
+            let Span { path, first_query, positions } = span;
+            let length = &path.len();
+            span.gather(keys_values, 2 * d, &mut gathered);
             for head in 0..shape.heads {
                 let column = head * width;
-                keys.pack::<S>(part(keys_values, 2 * d, *first, *length, column, width).transposed());
-                values.pack::<S>(part(keys_values, 2 * d, *first, *length, d + column, width));
+                keys.pack::<S>(part(&gathered, 2 * d, 0, *length, column, width).transposed());
+                values.pack::<S>(part(&gathered, 2 * d, 0, *length, d + column, width));
                 let (own, rest) = std::mem::take(&mut probabilities).split_at_mut(positions.len() * length);
                 probabilities = rest;
                 let asked = part(queries, d, *first_query, positions.len(), column, width);
@@ -114,14 +126,14 @@ pub(super) fn attend(
     arch.dispatch(Forward { spans, shape, queries, keys_values, probabilities, out });
 }
 
-/// Slopes by queries `[Q, d]` and by keys and values `[R, 2 d]`, which are set.
+/// Slopes by queries `[Q, d]`, which are set, and by keys and values `[R, 2 d]`, which are added to.
 pub(super) struct Slopes<'a> {
     pub queries: &'a mut [f32],
     pub keys_values: &'a mut [f32],
 }
 
 struct Backward<'a> {
-    spans: &'a [Span],
+    spans: &'a [Span<'a>],
     shape: Heads,
     queries: &'a [f32],
     keys_values: &'a [f32],
@@ -139,11 +151,16 @@ impl WithSimd for Backward<'_> {
         let (width, d, scale) = (shape.width(), shape.d_model, shape.scale());
         let (mut keys, mut values, mut strip) = (Panels::default(), Panels::default(), Strip::new());
         let (mut asked, mut given, mut by_scores) = (Panels::default(), Panels::default(), Vec::new());
-        for Span { first, length, first_query, positions } in spans {
+        let (mut gathered, mut by_gathered) = (Vec::new(), Vec::new());
+        for span in spans {
+            let Span { path, first_query, positions } = span;
+            let length = &path.len();
+            span.gather(keys_values, 2 * d, &mut gathered);
+            by_gathered.resize(gathered.len(), 0.0);
             for head in 0..shape.heads {
                 let column = head * width;
-                keys.pack::<S>(part(keys_values, 2 * d, *first, *length, column, width));
-                values.pack::<S>(part(keys_values, 2 * d, *first, *length, d + column, width).transposed());
+                keys.pack::<S>(part(&gathered, 2 * d, 0, *length, column, width));
+                values.pack::<S>(part(&gathered, 2 * d, 0, *length, d + column, width).transposed());
                 let slopes = part(by_out, d, *first_query, positions.len(), column, width);
                 asked.pack::<S>(part(queries, d, *first_query, positions.len(), column, width));
                 given.pack::<S>(slopes);
@@ -175,16 +192,17 @@ impl WithSimd for Backward<'_> {
                     // Earlier queries do not see these keys.
                     let from = positions.partition_point(|&position| position < start);
                     let depth = positions.len() - from;
-                    let mut sum = |rows: &[f32], right: &Panels, column: usize| {
+                    for (rows, right, column) in [(&*by_scores, &asked, column), (own, &given, d + column)] {
                         let matrix = Matrix::new(rows, *length).rows(from, depth).transposed();
                         pack_strip(&mut strip, matrix, start, count, depth);
-                        let place = (first + start) * 2 * d + column;
-                        let mut into = Target { values: &mut to.keys_values[place..], stride: 2 * d, into: Into::Set };
+                        let place = start * 2 * d + column;
+                        let mut into = Target { values: &mut by_gathered[place..], stride: 2 * d, into: Into::Set };
                         multiply_strip(simd, (&strip, count), (right, from), width, &mut into);
-                    };
-                    sum(&by_scores, &asked, column);
-                    sum(own, &given, d + column);
+                    }
                 }
+            }
+            for (line, &row) in by_gathered.chunks_exact(2 * d).zip(*path) {
+                to.keys_values[row * 2 * d..(row + 1) * 2 * d].iter_mut().zip(line).for_each(|(sum, &slope)| *sum += slope);
             }
         }
     }

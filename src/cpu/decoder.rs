@@ -109,31 +109,34 @@ impl<'a> Decoder<'a> {
         let scale = (width as f32).powf(-0.5);
         let mut out = vec![0.0; queries.len()];
         let mut scores = vec![0.0; slots];
-        self.network.arch.dispatch(|| {
-            for ((feed, query), out) in tokens.iter().zip(queries.chunks_exact(d)).zip(out.chunks_exact_mut(d)) {
-                let Cache { keys, values } = &self.caches[feed.row];
-                let keys = &keys[layer * d * slots..][..d * slots];
-                let values = &values[layer * d * slots..][..(feed.slot + 1) * d];
-                for head in 0..heads {
-                    let scores = &mut scores[..=feed.slot];
-                    scores.fill(0.0);
-                    for column in head * width..(head + 1) * width {
-                        let asked = query[column] * scale;
-                        let keys = &keys[column * slots..][..=feed.slot];
-                        scores.iter_mut().zip(keys).for_each(|(score, &key)| *score += asked * key);
+        self.network.arch.dispatch(
+            #[inline(always)]
+            || {
+                for ((feed, query), out) in tokens.iter().zip(queries.chunks_exact(d)).zip(out.chunks_exact_mut(d)) {
+                    let Cache { keys, values } = &self.caches[feed.row];
+                    let keys = &keys[layer * d * slots..][..d * slots];
+                    let values = &values[layer * d * slots..][..(feed.slot + 1) * d];
+                    for head in 0..heads {
+                        let scores = &mut scores[..=feed.slot];
+                        scores.fill(0.0);
+                        for column in head * width..(head + 1) * width {
+                            let asked = query[column] * scale;
+                            let keys = &keys[column * slots..][..=feed.slot];
+                            scores.iter_mut().zip(keys).for_each(|(score, &key)| *score += asked * key);
+                        }
+                        let most = largest(scores);
+                        scores.iter_mut().for_each(|score| *score = exp(*score - most));
+                        let share = 1.0 / sum(scores, |weight| weight);
+                        let out = &mut out[head * width..(head + 1) * width];
+                        for (&weight, values) in scores.iter().zip(values.chunks_exact(d)) {
+                            let values = &values[head * width..(head + 1) * width];
+                            out.iter_mut().zip(values).for_each(|(sum, &value)| *sum += weight * value);
+                        }
+                        out.iter_mut().for_each(|sum| *sum *= share);
                     }
-                    let most = largest(scores);
-                    scores.iter_mut().for_each(|score| *score = exp(*score - most));
-                    let share = 1.0 / sum(scores, |weight| weight);
-                    let out = &mut out[head * width..(head + 1) * width];
-                    for (&weight, values) in scores.iter().zip(values.chunks_exact(d)) {
-                        let values = &values[head * width..(head + 1) * width];
-                        out.iter_mut().zip(values).for_each(|(sum, &value)| *sum += weight * value);
-                    }
-                    out.iter_mut().for_each(|sum| *sum *= share);
                 }
-            }
-        });
+            },
+        );
         out
     }
 
@@ -143,20 +146,23 @@ impl<'a> Decoder<'a> {
         let vocabulary = self.network.layout.vocabulary;
         let mut weights = vec![0.0; vocabulary];
         let mut draws = Vec::with_capacity(uniforms.len());
-        self.network.arch.dispatch(|| {
-            for (index, (row, &uniform)) in logits.chunks_exact_mut(vocabulary).zip(uniforms).enumerate() {
-                restrict(row, temperature as f32, legal.get(index).copied());
-                log_softmax(row, &mut weights);
-                let mut total = 0.0;
-                for weight in &mut weights {
-                    total += *weight;
-                    *weight = total;
+        self.network.arch.dispatch(
+            #[inline(always)]
+            || {
+                for (index, (row, &uniform)) in logits.chunks_exact_mut(vocabulary).zip(uniforms).enumerate() {
+                    restrict(row, temperature as f32, legal.get(index).copied());
+                    log_softmax(row, &mut weights);
+                    let mut total = 0.0;
+                    for weight in &mut weights {
+                        total += *weight;
+                        *weight = total;
+                    }
+                    let threshold = total * uniform;
+                    let token = weights.iter().filter(|&&weight| weight <= threshold).count().min(vocabulary - 1);
+                    draws.push(Draw { token: token as Token, log_prob: row[token] });
                 }
-                let threshold = total * uniform;
-                let token = weights.iter().filter(|&&weight| weight <= threshold).count().min(vocabulary - 1);
-                draws.push(Draw { token: token as Token, log_prob: row[token] });
-            }
-        });
+            },
+        );
         draws
     }
 }

@@ -4,7 +4,7 @@
 use pulp::Arch;
 
 use super::vector::{exp, largest, sum, sum2};
-use crate::vocabulary::TokenSet;
+use crate::vocabulary::{Token, TokenSet};
 
 /// Added to the logits of tokens that the grammar forbids.
 const FORBIDDEN: f32 = -1e9;
@@ -28,14 +28,17 @@ pub(super) fn distribute(
 ) -> Distributions {
     let mut probabilities = vec![0.0; logits.len()];
     let mut entropies = Vec::with_capacity(logits.len() / vocabulary);
-    arch.dispatch(|| {
-        let rows = logits.chunks_exact_mut(vocabulary).zip(probabilities.chunks_exact_mut(vocabulary));
-        for (index, (row, weights)) in rows.enumerate() {
-            restrict(row, temperature, legal.get(index).copied());
-            log_softmax(row, weights);
-            entropies.push(-sum2(weights, row, |weight, log_prob| weight * log_prob));
-        }
-    });
+    arch.dispatch(
+        #[inline(always)]
+        || {
+            let rows = logits.chunks_exact_mut(vocabulary).zip(probabilities.chunks_exact_mut(vocabulary));
+            for (index, (row, weights)) in rows.enumerate() {
+                restrict(row, temperature, legal.get(index).copied());
+                log_softmax(row, weights);
+                entropies.push(-sum2(weights, row, |weight, log_prob| weight * log_prob));
+            }
+        },
+    );
     Distributions { probabilities, log_probs: logits, entropies }
 }
 
@@ -62,27 +65,45 @@ pub(super) fn log_softmax(row: &mut [f32], weights: &mut [f32]) {
     row.iter_mut().for_each(|logit| *logit -= shift);
 }
 
-/// From the slopes by the log-probability of the token taken and by the entropy, a pair a row, to those by the logits.
+/// What a loss asks of a distribution.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    /// Which distribution.
+    pub place: usize,
+    pub token: Token,
+}
+
+/// From the slopes by the log-probability of each token taken and by the entropy of the distribution that it came from, a pair for each,
+/// to those by the logits.
 pub(super) fn distribute_backward(
     arch: Arch,
     kept: &Distributions,
-    targets: &[u8],
+    taken: &[Taken],
     slopes: &[(f32, f32)],
     temperature: f32,
 ) -> Vec<f32> {
+    let count = kept.entropies.len();
+    let vocabulary = kept.log_probs.len() / count.max(1);
+    let mut sums = vec![(0.0, 0.0); count];
+    for (Taken { place, .. }, (by_log_prob, by_entropy)) in taken.iter().zip(slopes) {
+        sums[*place].0 += by_log_prob;
+        sums[*place].1 += by_entropy;
+    }
     let mut by_logits = vec![0.0; kept.log_probs.len()];
-    let vocabulary = kept.log_probs.len() / targets.len().max(1);
-    arch.dispatch(|| {
-        let rows = by_logits.chunks_exact_mut(vocabulary.max(1));
-        let known = kept.probabilities.chunks_exact(vocabulary.max(1)).zip(kept.log_probs.chunks_exact(vocabulary.max(1)));
-        for (((row, (weights, log_probs)), &(taken, undecided)), (&target, &entropy)) in
-            rows.zip(known).zip(slopes).zip(targets.iter().zip(&kept.entropies))
-        {
-            for (slope, (&weight, &log_prob)) in row.iter_mut().zip(weights.iter().zip(log_probs)) {
-                *slope = -weight * (taken + undecided * (log_prob + entropy)) / temperature;
+    arch.dispatch(
+        #[inline(always)]
+        || {
+            for (place, (&(all, undecided), &entropy)) in sums.iter().zip(&kept.entropies).enumerate() {
+                let own = place * vocabulary..(place + 1) * vocabulary;
+                let known = kept.probabilities[own.clone()].iter().zip(&kept.log_probs[own.clone()]);
+                for (slope, (&weight, &log_prob)) in by_logits[own].iter_mut().zip(known) {
+                    *slope = -weight * (all + undecided * (log_prob + entropy)) / temperature;
+                }
             }
-            row[usize::from(target)] += taken / temperature;
-        }
-    });
+        },
+    );
+    for (&Taken { place, token }, (by_log_prob, _)) in taken.iter().zip(slopes) {
+        by_logits[place * vocabulary + usize::from(token)] += by_log_prob / temperature;
+    }
     by_logits
 }

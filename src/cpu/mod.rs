@@ -3,7 +3,8 @@
 //! burn's operations are general: each allocates its result, pads what is shorter, computes above the diagonal of the attention and
 //! takes one exponential at a time. For a tiny policy that is more than half of the time. Here
 //!
-//! - rows of all trajectories lie one after another, without padding, and attention stops at the diagonal;
+//! - trajectories that begin alike share the rows of their beginning ([`Batch`]), there is no padding, and attention stops at the
+//!   diagonal;
 //! - after the last attention only those rows go on whose distribution the loss needs;
 //! - every product runs through one register tile ([`product`]), and everything else through loops that the compiler turns into
 //!   vector instructions, the exponential included ([`vector`]);
@@ -16,6 +17,7 @@
 //! on both paths; only what lies between tokens and log-probabilities is done here. Policies with GELU take the reference path.
 
 mod attention;
+mod batch;
 mod decoder;
 mod distribution;
 mod network;
@@ -23,5 +25,6 @@ mod norm;
 mod product;
 mod vector;
 
+pub use batch::Batch;
 pub use decoder::{Decoder, Draw, Feed};
-pub use network::{Batch, Network, Pass};
+pub use network::{Network, Pass};

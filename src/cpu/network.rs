@@ -1,14 +1,16 @@
-//! The policy's forward and backward pass on slices, rows of all trajectories one after another.
+//! The policy's forward and backward pass on slices.
 
 use std::borrow::Cow;
 
 use pulp::Arch;
 
 use super::attention::{Heads, Slopes, Span, attend, attend_backward, size_of_probabilities};
-use super::distribution::{Distributions, distribute, distribute_backward};
+use super::batch::{Batch, Row};
+use super::distribution::{Distributions, Taken, distribute, distribute_backward};
 use super::norm::{Normalised, normalise, normalise_backward};
 use super::product::{Into, Matrix, Panels, add_row_products, multiply};
 use super::vector::add_rows;
+use crate::parallel;
 use crate::policy::{Layout, Policy};
 use crate::vocabulary::{Token, TokenSet};
 
@@ -30,74 +32,24 @@ pub(super) struct LayerPanels {
     pub down: Panels,
 }
 
-/// Whole trajectories that a policy reads, and of which rows its distribution is wanted. A row is a token that predicts the next.
-#[derive(Clone, Debug, Default)]
-pub struct Batch {
-    /// Input tokens of all trajectories, one after another.
-    tokens: Vec<Token>,
-    /// First row and number of rows of every trajectory.
-    spans: Vec<(usize, usize)>,
-    /// Rows whose distribution is wanted, in rising order, with the token that came next.
-    wanted: Vec<usize>,
-    targets: Vec<Token>,
-    /// Legal tokens of every row in `wanted`; empty without a grammar.
-    legal: Vec<TokenSet>,
-}
-
-impl Batch {
-    /// Adds a trajectory. `wanted` are the places of the tokens (from 1 on) whose probability is wanted, in rising order; `legal` gives
-    /// the legal tokens of each place, and is empty without a grammar.
-    pub fn push(&mut self, tokens: &[Token], wanted: impl Iterator<Item = usize>, legal: &[TokenSet]) {
-        let first = self.tokens.len();
-        self.spans.push((first, tokens.len() - 1));
-        self.tokens.extend(&tokens[..tokens.len() - 1]);
-        for place in wanted {
-            self.wanted.push(first + place - 1);
-            self.targets.push(tokens[place]);
-            if !legal.is_empty() {
-                self.legal.resize(self.wanted.len() - 1, TokenSet::ALL);
-                self.legal.push(legal.get(place).copied().unwrap_or(TokenSet::ALL));
-            }
-        }
-    }
-
-    /// Number of tokens whose probability is wanted.
-    pub fn wanted(&self) -> usize {
-        self.wanted.len()
-    }
-
-    /// Spans whose queries are all rows, or those in `wanted`.
-    fn queries(&self, wanted: Option<&[usize]>) -> Vec<Span> {
-        let mut next = 0;
-        let span = |&(first, length): &(usize, usize)| {
-            let first_query = next;
-            let positions: Vec<usize> = match wanted {
-                None => (0..length).collect(),
-                Some(rows) => rows[next..].iter().take_while(|&&row| row < first + length).map(|row| row - first).collect(),
-            };
-            next += positions.len();
-            Span { first, length, first_query, positions }
-        };
-        self.spans.iter().map(span).collect()
-    }
-}
-
 /// What a forward pass gives, with what the backward pass needs of it.
 pub struct Pass<'a> {
     network: &'a Network,
     batch: &'a Batch,
     temperature: f32,
-    layers: Vec<Layer>,
+    layers: Vec<Layer<'a>>,
     norm: Normalised,
     normal: Vec<f32>,
     distributions: Distributions,
+    /// For each token asked for, which distribution it came from.
+    taken: Vec<Taken>,
 }
 
 /// What a block keeps.
-struct Layer {
+struct Layer<'a> {
     /// Rows that go on after attention; `None` where all do.
     kept: Option<Vec<usize>>,
-    spans: Vec<Span>,
+    spans: Vec<Span<'a>>,
     attention_norm: Normalised,
     attention_input: Vec<f32>,
     queries: Vec<f32>,
@@ -110,9 +62,18 @@ struct Layer {
 }
 
 impl Network {
-    /// `None` for policies with GELU, which are not covered here.
+    /// Whether a policy is on the CPU and of a shape that is covered: all but those with GELU.
+    pub fn covers(policy: &Policy) -> bool {
+        parallel::cuts(&policy.device()) && Network::layout_of(policy).is_some()
+    }
+
+    fn layout_of(policy: &Policy) -> Option<Layout> {
+        Layout::of(policy).filter(|layout| !layout.gelu && layout.d_model.is_multiple_of(layout.heads))
+    }
+
+    /// Packs the weights of a policy; `None` where it is not covered.
     pub fn of(policy: &Policy) -> Option<Network> {
-        let layout = Layout::of(policy).filter(|layout| !layout.gelu && layout.d_model.is_multiple_of(layout.heads))?;
+        let layout = Network::layout_of(policy)?;
         let weights = policy.numbers()?;
         let arch = Arch::new();
         let panels = |matrix| Panels::of(arch, matrix);
@@ -203,27 +164,26 @@ impl Network {
     /// Reads a batch.
     pub fn forward<'a>(&'a self, batch: &'a Batch, temperature: f64) -> Pass<'a> {
         let Layout { d_model: d, layers, vocabulary, norm_gamma, norm_beta, head_bias, .. } = self.layout;
-        let mut rows = vec![0.0; batch.tokens.len() * d];
-        let places = batch.spans.iter().flat_map(|&(_, length)| 0..length);
-        for ((row, &token), position) in rows.chunks_exact_mut(d).zip(&batch.tokens).zip(places) {
-            self.embed(token, position, row);
-        }
+        let mut rows = vec![0.0; batch.rows.len() * d];
+        rows.chunks_exact_mut(d).zip(&batch.rows).for_each(|(out, row)| self.embed(row.token, row.position, out));
+        let (wanted, taken) = batch.wanted_rows();
         let mut kept = Vec::with_capacity(layers);
         for layer in 0..layers {
             // After the last attention only rows whose distribution is wanted go on.
-            let last = layer + 1 == layers && batch.wanted.len() < batch.tokens.len();
-            let (next, layer) = self.block(layer, rows, batch, last.then(|| batch.wanted.clone()));
+            let last = layer + 1 == layers && wanted.len() < batch.rows.len();
+            let (next, layer) = self.block(layer, rows, batch, last.then(|| wanted.clone()));
             rows = next;
             kept.push(layer);
         }
         let (gamma, beta) = self.gain_and_shift(norm_gamma, norm_beta);
         let (normal, norm) = normalise(self.arch, &rows, gamma, beta);
         let logits = self.linear(&normal, &self.head, head_bias);
-        let distributions = distribute(self.arch, logits, vocabulary, temperature as f32, &batch.legal);
-        Pass { network: self, batch, temperature: temperature as f32, layers: kept, norm, normal, distributions }
+        let legal: Vec<TokenSet> = wanted.iter().map(|&row| batch.rows[row].legal).collect();
+        let distributions = distribute(self.arch, logits, vocabulary, temperature as f32, &legal);
+        Pass { network: self, batch, temperature: temperature as f32, layers: kept, norm, normal, distributions, taken }
     }
 
-    fn block(&self, layer: usize, rows: Vec<f32>, batch: &Batch, kept: Option<Vec<usize>>) -> (Vec<f32>, Layer) {
+    fn block<'a>(&self, layer: usize, rows: Vec<f32>, batch: &'a Batch, kept: Option<Vec<usize>>) -> (Vec<f32>, Layer<'a>) {
         let Layout { d_model: d, block, .. } = self.layout;
         let (base, panels) = (self.base(layer), &self.layers[layer]);
         let (gamma, beta) = self.gain_and_shift(base + block.attention_norm_gamma, base + block.attention_norm_beta);
@@ -231,7 +191,7 @@ impl Network {
         let keys_values = self.linear(&attention_input, &panels.keys_values, block.qkv_bias.map(|bias| base + bias + d));
         let asking = gather(&attention_input, kept.as_deref(), d);
         let queries = self.linear(&asking, &panels.queries, block.qkv_bias.map(|bias| base + bias));
-        let spans = batch.queries(kept.as_deref());
+        let spans = batch.spans(kept.as_deref());
         let mut probabilities = vec![0.0; size_of_probabilities(&spans, self.heads())];
         let mut attended = vec![0.0; queries.len()];
         attend(self.arch, (&spans, self.heads()), &queries, &keys_values, &mut probabilities, &mut attended);
@@ -273,13 +233,13 @@ struct Matrices<'a> {
 impl Pass<'_> {
     /// The log-probability of every wanted token, in the order of the batch.
     pub fn log_probs(&self) -> Vec<f32> {
-        let rows = self.distributions.log_probs.chunks_exact(self.network.layout.vocabulary);
-        rows.zip(&self.batch.targets).map(|(row, &target)| row[usize::from(target)]).collect()
+        let (all, vocabulary) = (&self.distributions.log_probs, self.network.layout.vocabulary);
+        self.taken.iter().map(|taken| all[taken.place * vocabulary + usize::from(taken.token)]).collect()
     }
 
     /// The entropy of the distribution that every wanted token came from, in nats.
-    pub fn entropies(&self) -> &[f32] {
-        &self.distributions.entropies
+    pub fn entropies(&self) -> Vec<f32> {
+        self.taken.iter().map(|taken| self.distributions.entropies[taken.place]).collect()
     }
 
     /// The gradient by all parameters, flat in their order ([`Policy::tensors`]), from the slopes by log-probability and entropy of
@@ -288,7 +248,7 @@ impl Pass<'_> {
         let network = self.network;
         let Layout { d_model: d, vocabulary, head, head_bias, norm_gamma, norm_beta, length, .. } = network.layout;
         let mut gradient = vec![0.0; length];
-        let by_logits = distribute_backward(network.arch, &self.distributions, &self.batch.targets, slopes, self.temperature);
+        let by_logits = distribute_backward(network.arch, &self.distributions, &self.taken, slopes, self.temperature);
         let right = Matrix::new(&by_logits, vocabulary);
         add_row_products(network.arch, Matrix::new(&self.normal, d), right, &mut gradient[head..], vocabulary);
         if let Some(bias) = head_bias {
@@ -300,8 +260,7 @@ impl Pass<'_> {
         while let Some(layer) = self.layers.pop() {
             by_rows = self.block_backward(self.layers.len(), &layer, by_rows, &mut gradient);
         }
-        let places = self.batch.spans.iter().flat_map(|&(_, length)| 0..length);
-        for ((slopes, &token), position) in by_rows.chunks_exact(d).zip(&self.batch.tokens).zip(places) {
+        for (slopes, &Row { token, position, .. }) in by_rows.chunks_exact(d).zip(&self.batch.rows) {
             for first in [network.layout.tokens + usize::from(token) * d, network.layout.positions + position * d] {
                 add_rows(slopes, &mut gradient[first..first + d]);
             }

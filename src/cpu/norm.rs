@@ -21,18 +21,21 @@ pub(super) fn normalise(arch: Arch, rows: &[f32], gamma: &[f32], beta: &[f32]) -
     let width = gamma.len();
     let mut out = vec![0.0; rows.len()];
     let mut kept = Normalised { rows: vec![0.0; rows.len()], scales: Vec::with_capacity(rows.len() / width) };
-    arch.dispatch(|| {
-        let places = out.chunks_exact_mut(width).zip(kept.rows.chunks_exact_mut(width));
-        for (row, (out, normal)) in rows.chunks_exact(width).zip(places) {
-            let mean = sum(row, |x| x) / width as f32;
-            let variance = sum(row, |x| (x - mean) * (x - mean)) / width as f32;
-            let scale = 1.0 / (variance + EPSILON).sqrt();
-            normal.iter_mut().zip(row).for_each(|(entry, &x)| *entry = (x - mean) * scale);
-            let constants = gamma.iter().zip(beta);
-            out.iter_mut().zip(&*normal).zip(constants).for_each(|((entry, &x), (&gamma, &beta))| *entry = x * gamma + beta);
-            kept.scales.push(scale);
-        }
-    });
+    arch.dispatch(
+        #[inline(always)]
+        || {
+            let places = out.chunks_exact_mut(width).zip(kept.rows.chunks_exact_mut(width));
+            for (row, (out, normal)) in rows.chunks_exact(width).zip(places) {
+                let mean = sum(row, |x| x) / width as f32;
+                let variance = sum(row, |x| (x - mean) * (x - mean)) / width as f32;
+                let scale = 1.0 / (variance + EPSILON).sqrt();
+                normal.iter_mut().zip(row).for_each(|(entry, &x)| *entry = (x - mean) * scale);
+                let constants = gamma.iter().zip(beta);
+                out.iter_mut().zip(&*normal).zip(constants).for_each(|((entry, &x), (&gamma, &beta))| *entry = x * gamma + beta);
+                kept.scales.push(scale);
+            }
+        },
+    );
     (out, kept)
 }
 
@@ -48,16 +51,21 @@ pub(super) fn normalise_backward(
     slopes: &mut [f32],
 ) {
     let width = gamma.len();
-    arch.dispatch(|| {
-        let rows = kept.rows.chunks_exact(width).zip(&kept.scales);
-        for ((by_out, slopes), (normal, &scale)) in by_out.chunks_exact_mut(width).zip(slopes.chunks_exact_mut(width)).zip(rows) {
-            by_gamma.iter_mut().zip(&*by_out).zip(normal).for_each(|((sum, &slope), &x)| *sum += slope * x);
-            by_beta.iter_mut().zip(&*by_out).for_each(|(sum, &slope)| *sum += slope);
-            by_out.iter_mut().zip(gamma).for_each(|(slope, &gamma)| *slope *= gamma);
-            let mean = sum(by_out, |slope| slope) / width as f32;
-            let along = sum2(by_out, normal, |slope, x| slope * x) / width as f32;
-            let terms = by_out.iter().zip(normal);
-            slopes.iter_mut().zip(terms).for_each(|(entry, (&slope, &x))| *entry += scale * (slope - mean - x * along));
-        }
-    });
+    arch.dispatch(
+        #[inline(always)]
+        || {
+            let rows = kept.rows.chunks_exact(width).zip(&kept.scales);
+            for ((by_out, slopes), (normal, &scale)) in
+                by_out.chunks_exact_mut(width).zip(slopes.chunks_exact_mut(width)).zip(rows)
+            {
+                by_gamma.iter_mut().zip(&*by_out).zip(normal).for_each(|((sum, &slope), &x)| *sum += slope * x);
+                by_beta.iter_mut().zip(&*by_out).for_each(|(sum, &slope)| *sum += slope);
+                by_out.iter_mut().zip(gamma).for_each(|(slope, &gamma)| *slope *= gamma);
+                let mean = sum(by_out, |slope| slope) / width as f32;
+                let along = sum2(by_out, normal, |slope, x| slope * x) / width as f32;
+                let terms = by_out.iter().zip(normal);
+                slopes.iter_mut().zip(terms).for_each(|(entry, (&slope, &x))| *entry += scale * (slope - mean - x * along));
+            }
+        },
+    );
 }

@@ -133,3 +133,10 @@ pub(super) fn micro_batches(examples: &[TrainingExample], parts: usize, unit: us
     let size = runs.len().div_ceil(parts.max(1)).max(1);
     runs.chunks(size).map(<[_]>::concat).collect()
 }
+
+/// Splits `count` examples into `parts` of about equal size as they come. Gives indices. Runs of `unit` examples stay together.
+pub(super) fn in_order(count: usize, parts: usize, unit: usize) -> Vec<Vec<usize>> {
+    let rows: Vec<usize> = (0..count).collect();
+    let size = count.div_ceil(unit).div_ceil(parts.max(1)).max(1) * unit;
+    rows.chunks(size).map(<[_]>::to_vec).collect()
+}

@@ -4,12 +4,13 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-use super::batch::micro_batches;
+use super::batch::{in_order, micro_batches};
 use super::gradient::{GradientJob, LogProbsJob, Part};
 use super::loss::{Counts, SUMS};
 use super::optimizer::Accumulated;
 use super::update::Steps;
 use super::{Learner, LearnerError, TokenBatch, TrainingExample};
+use crate::cpu::Network;
 use crate::parallel;
 use crate::policy::Policy;
 use crate::readback::read;
@@ -51,11 +52,15 @@ impl Learner {
         Steps { tensors, length, decode: Box::new(decode) }
     }
 
-    /// Cuts the batch into micro-batches, with what the loss compares with; the longest come first, so that cores finish together.
+    /// Cuts the batch into micro-batches, with what the loss compares with. With padding the longest come first, so that cores finish
+    /// together; on slices the members of a group stay together, since they share their beginning.
     async fn parts<'a>(&self, examples: &'a [TrainingExample], weights: &[f64]) -> Vec<Part<'a>> {
         let unit = if self.settings.objective.preference.is_some() { 2 } else { 1 };
-        let mut cut = micro_batches(examples, self.settings.micro_batches, unit);
-        cut.reverse();
+        let cut = if self.settings.kernels && Network::covers(&self.reference) {
+            in_order(examples.len(), self.settings.micro_batches, unit)
+        } else {
+            micro_batches(examples, self.settings.micro_batches, unit).into_iter().rev().collect()
+        };
         let part = |rows: &Vec<usize>| {
             let weights = rows.iter().map(|&row| weights[row] as f32).collect();
             Part::new(rows.iter().map(|&row| &examples[row]).collect(), weights)

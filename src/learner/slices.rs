@@ -65,7 +65,7 @@ pub(super) fn gradient(job: &GradientJob) -> Option<PartGradient> {
     let pass = network.forward(&wanted.batch, settings.temperature);
     let device = training_device(&policy.device());
     let leaf = |values: &[f32]| Tensor::<2>::from_data(wanted.spread(values), &device).require_grad();
-    let (taken, entropy) = (leaf(&pass.log_probs()), leaf(pass.entropies()));
+    let (taken, entropy) = (leaf(&pass.log_probs()), leaf(&pass.entropies()));
     let MicroLoss { loss, sums, deviation } = loss_of(taken.clone(), entropy.clone(), part.judged(&device), counts, settings);
     let slopes = loss.backward();
     let by_taken = wanted.collect(taken.grad(&slopes))?;

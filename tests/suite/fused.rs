@@ -112,10 +112,14 @@ fn drawn(shape: &PolicyConfig, seed: u32) -> Weights {
 fn batch(case: &Case, count: usize, policy: &Policy) -> Vec<TrainingExample> {
     let mut draws = RootSeed(5).draws(Purpose::Weights, 2000, 0, 0);
     let below = |draws: &mut Draws, bound: usize| draws.below(bound as u32) as usize;
-    let mut all = Vec::new();
+    let mut all: Vec<TrainingExample> = Vec::new();
     for index in 0..count {
         let length = 2 + below(&mut draws, case.shape.context_length - 1);
-        let tokens: Vec<Token> = (0..length).map(|_| below(&mut draws, case.shape.vocabulary) as Token).collect();
+        let mut tokens: Vec<Token> = (0..length).map(|_| below(&mut draws, case.shape.vocabulary) as Token).collect();
+        // Members of a group begin alike.
+        let before = all.last().filter(|_| index % 4 != 0);
+        let shared = before.map_or(0, |before: &TrainingExample| below(&mut draws, length.min(before.tokens.len()) + 1));
+        tokens[..shared].copy_from_slice(&before.map_or(&[][..], |before| &before.tokens)[..shared]);
         let sampled: Vec<bool> = (0..length).map(|t| t > 0 && index % 5 != 4 && below(&mut draws, 3) > 0).collect();
         let tool = |t: usize, draws: &mut Draws| case.tool_tokens && t > 0 && below(draws, 2) == 0;
         let loss_mask: Vec<bool> = (0..length).map(|t| sampled[t] || tool(t, &mut draws)).collect();
@@ -123,7 +127,11 @@ fn batch(case: &Case, count: usize, policy: &Policy) -> Vec<TrainingExample> {
             let more: Vec<Token> = (0..20).map(|_| below(draws, case.shape.vocabulary) as Token).collect();
             TokenSet::of(&more).or(TokenSet::of(&[tokens[t]]))
         };
-        let legal = if case.grammar { (0..length).map(|t| legal(t, &mut draws)).collect() } else { Vec::new() };
+        let mut legal: Vec<TokenSet> =
+            if case.grammar { (0..length).map(|t| legal(t, &mut draws)).collect() } else { Vec::new() };
+        if let (true, Some(before)) = (case.grammar, before) {
+            legal[..shared].copy_from_slice(&before.legal[..shared]);
+        }
         let advantages = (0..length).map(|_| draws.normal()).collect();
         let old_log_probs = vec![0.0; length];
         all.push(TrainingExample { group: index / 4, tokens, loss_mask, sampled, old_log_probs, advantages, legal });
