@@ -1,9 +1,11 @@
 //! Decoding on the CPU: rows with caches of their own, each of which feeds exactly its own tokens.
 
+use pulp::{Simd, WithSimd};
+
+use super::attention::softmax;
 use super::distribution::{log_softmax, restrict};
 use super::network::Network;
 use super::norm::normalise;
-use super::vector::{exp, largest, sum};
 use crate::policy::Layout;
 use crate::vocabulary::{Token, TokenSet};
 
@@ -77,7 +79,7 @@ impl<'a> Decoder<'a> {
             rows = pick(&rows);
             network.add_linear(
                 &mut rows,
-                &self.attend(layer, &asking, queries),
+                &self.attend(layer, &asking, &queries),
                 &panels.out,
                 block.out_bias.map(|bias| base + bias),
             );
@@ -103,40 +105,9 @@ impl<'a> Decoder<'a> {
     }
 
     /// Attention of queries `[tokens, d]` to the caches of their rows, up to their own slots.
-    fn attend(&self, layer: usize, tokens: &[Feed], queries: Vec<f32>) -> Vec<f32> {
-        let (Layout { d_model: d, heads, .. }, slots) = (self.network.layout, self.slots);
-        let width = d / heads;
-        let scale = (width as f32).powf(-0.5);
+    fn attend(&self, layer: usize, tokens: &[Feed], queries: &[f32]) -> Vec<f32> {
         let mut out = vec![0.0; queries.len()];
-        let mut scores = vec![0.0; slots];
-        self.network.arch.dispatch(
-            #[inline(always)]
-            || {
-                for ((feed, query), out) in tokens.iter().zip(queries.chunks_exact(d)).zip(out.chunks_exact_mut(d)) {
-                    let Cache { keys, values } = &self.caches[feed.row];
-                    let keys = &keys[layer * d * slots..][..d * slots];
-                    let values = &values[layer * d * slots..][..(feed.slot + 1) * d];
-                    for head in 0..heads {
-                        let scores = &mut scores[..=feed.slot];
-                        scores.fill(0.0);
-                        for column in head * width..(head + 1) * width {
-                            let asked = query[column] * scale;
-                            let keys = &keys[column * slots..][..=feed.slot];
-                            scores.iter_mut().zip(keys).for_each(|(score, &key)| *score += asked * key);
-                        }
-                        let most = largest(scores);
-                        scores.iter_mut().for_each(|score| *score = exp(*score - most));
-                        let share = 1.0 / sum(scores, |weight| weight);
-                        let out = &mut out[head * width..(head + 1) * width];
-                        for (&weight, values) in scores.iter().zip(values.chunks_exact(d)) {
-                            let values = &values[head * width..(head + 1) * width];
-                            out.iter_mut().zip(values).for_each(|(sum, &value)| *sum += weight * value);
-                        }
-                        out.iter_mut().for_each(|sum| *sum *= share);
-                    }
-                }
-            },
-        );
+        self.network.arch.dispatch(Attention { decoder: self, layer, tokens, queries, out: &mut out });
         out
     }
 
@@ -164,5 +135,52 @@ impl<'a> Decoder<'a> {
             },
         );
         draws
+    }
+}
+
+struct Attention<'a> {
+    decoder: &'a Decoder<'a>,
+    layer: usize,
+    tokens: &'a [Feed],
+    queries: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl WithSimd for Attention<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Decoder { network, slots, caches } = self.decoder;
+        let (Layout { d_model: d, heads, .. }, layer) = (network.layout, self.layer);
+        let width = d / heads;
+        let scale = (width as f32).powf(-0.5);
+        let mut scores = vec![0.0; *slots];
+        for ((feed, query), out) in self.tokens.iter().zip(self.queries.chunks_exact(d)).zip(self.out.chunks_exact_mut(d)) {
+            let Cache { keys, values } = &caches[feed.row];
+            let keys = &keys[layer * d * slots..][..d * slots];
+            let values = &values[layer * d * slots..][..(feed.slot + 1) * d];
+            for head in 0..heads {
+                let scores = &mut scores[..=feed.slot];
+                scores.fill(0.0);
+                for column in head * width..(head + 1) * width {
+                    let asked = query[column] * scale;
+                    let keys = &keys[column * slots..][..=feed.slot];
+                    scores.iter_mut().zip(keys).for_each(
+                        #[inline(always)]
+                        |(score, &key)| *score += asked * key,
+                    );
+                }
+                softmax(scores, 1.0);
+                let out = &mut out[head * width..(head + 1) * width];
+                for (&weight, values) in scores.iter().zip(values.chunks_exact(d)) {
+                    let values = &values[head * width..(head + 1) * width];
+                    out.iter_mut().zip(values).for_each(
+                        #[inline(always)]
+                        |(sum, &value)| *sum += weight * value,
+                    );
+                }
+            }
+        }
     }
 }
