@@ -5,7 +5,7 @@
 use pulp::{Arch, Simd, WithSimd};
 
 use super::product::{Into, Matrix, Panels, Strip, TALL, Target, multiply_strip, pack_strip};
-use super::vector::{exp, largest, sum, sum2};
+use super::vector::{each_with, exp_of, largest, scale, sum_of};
 
 /// What one trajectory asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Heads {
         self.d_model / self.heads
     }
 
-    fn scale(self) -> f32 {
+    fn factor(self) -> f32 {
         (self.width() as f32).powf(-0.5)
     }
 }
@@ -70,7 +70,7 @@ impl WithSimd for Forward<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Forward { spans, shape, queries, keys_values, mut probabilities, out } = self;
-        let (width, d, scale) = (shape.width(), shape.d_model, shape.scale());
+        let (width, d, factor) = (shape.width(), shape.d_model, shape.factor());
         let (mut keys, mut values, mut strip) = (Panels::default(), Panels::default(), Strip::new());
         let mut gathered = Vec::new();
         for span in spans {
@@ -92,7 +92,7 @@ impl WithSimd for Forward<'_> {
                     multiply_strip(simd, (&strip, count), (&keys, 0), limit, &mut to);
                     for (row, &position) in own[start * length..].chunks_exact_mut(*length).zip(seen) {
                         let (row, hidden) = row.split_at_mut(position + 1);
-                        softmax(row, scale);
+                        softmax(simd, row, factor);
                         hidden.fill(0.0);
                     }
                     pack_strip(&mut strip, Matrix::new(own, *length), start, count, limit);
@@ -105,13 +105,12 @@ impl WithSimd for Forward<'_> {
     }
 }
 
-/// `softmax(scale * row)`, in place.
+/// `softmax(factor * row)`, in place.
 #[inline(always)]
-pub(super) fn softmax(row: &mut [f32], scale: f32) {
-    let most = largest(row);
-    row.iter_mut().for_each(|score| *score = exp(scale * (*score - most)));
-    let share = 1.0 / sum(row, |weight| weight);
-    row.iter_mut().for_each(|weight| *weight *= share);
+pub(super) fn softmax<S: Simd>(simd: S, row: &mut [f32], factor: f32) {
+    let most = largest(simd, row);
+    let total = exp_of(simd, row, factor, factor * most);
+    scale(simd, row, 1.0 / total);
 }
 
 /// What queries `[Q, d]` get from keys and values `[R, 2 d]`, to `out [Q, d]`; the probabilities are kept for the backward pass.
@@ -148,7 +147,7 @@ impl WithSimd for Backward<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Backward { spans, shape, queries, keys_values, mut probabilities, by_out, to } = self;
-        let (width, d, scale) = (shape.width(), shape.d_model, shape.scale());
+        let (width, d, factor) = (shape.width(), shape.d_model, shape.factor());
         let (mut keys, mut values, mut strip) = (Panels::default(), Panels::default(), Strip::new());
         let (mut asked, mut given, mut by_scores) = (Panels::default(), Panels::default(), Vec::new());
         let (mut gathered, mut by_gathered) = (Vec::new(), Vec::new());
@@ -178,9 +177,22 @@ impl WithSimd for Backward<'_> {
                     for (slopes, weights) in lines {
                         // Weights are 0 beyond the query's own position, and so are the slopes then.
                         let (slopes, weights) = (&mut slopes[..limit], &weights[..limit]);
-                        let mean = sum2(slopes, weights, |slope, weight| slope * weight);
-                        let each = slopes.iter_mut().zip(weights);
-                        each.for_each(|(slope, &weight)| *slope = scale * weight * (*slope - mean));
+                        let along = sum_of(
+                            simd,
+                            slopes,
+                            weights,
+                            #[inline(always)]
+                            |slope, weight| simd.mul_f32s(slope, weight),
+                        );
+                        let mean = simd.splat_f32s(along);
+                        let factor = simd.splat_f32s(factor);
+                        each_with(
+                            simd,
+                            slopes,
+                            weights,
+                            #[inline(always)]
+                            |slope, weight| simd.mul_f32s(simd.mul_f32s(factor, weight), simd.sub_f32s(slope, mean)),
+                        );
                     }
                     pack_strip(&mut strip, Matrix::new(&by_scores, *length), start, count, limit);
                     let place = (first_query + start) * d + column;

@@ -6,6 +6,7 @@ use super::attention::softmax;
 use super::distribution::{log_softmax, restrict};
 use super::network::Network;
 use super::norm::normalise;
+use super::vector::{add_times, vectorised};
 use crate::policy::Layout;
 use crate::vocabulary::{Token, TokenSet};
 
@@ -115,26 +116,33 @@ impl<'a> Decoder<'a> {
     /// [`crate::policy::sample`] does; `legal` is empty without a grammar.
     pub fn draw(&self, mut logits: Vec<f32>, temperature: f64, legal: &[TokenSet], uniforms: &[f32]) -> Vec<Draw> {
         let vocabulary = self.network.layout.vocabulary;
-        let mut weights = vec![0.0; vocabulary];
-        let mut draws = Vec::with_capacity(uniforms.len());
-        self.network.arch.dispatch(
-            #[inline(always)]
-            || {
-                for (index, (row, &uniform)) in logits.chunks_exact_mut(vocabulary).zip(uniforms).enumerate() {
-                    restrict(row, temperature as f32, legal.get(index).copied());
-                    log_softmax(row, &mut weights);
-                    let mut total = 0.0;
-                    for weight in &mut weights {
-                        total += *weight;
-                        *weight = total;
-                    }
-                    let threshold = total * uniform;
-                    let token = weights.iter().filter(|&&weight| weight <= threshold).count().min(vocabulary - 1);
-                    draws.push(Draw { token: token as Token, log_prob: row[token] });
-                }
-            },
-        );
+        for (index, row) in logits.chunks_exact_mut(vocabulary).enumerate() {
+            restrict(row, temperature as f32, legal.get(index).copied());
+        }
+        let mut draws = vec![Draw { token: 0, log_prob: 0.0 }; uniforms.len()];
+        invert(self.network.arch, &mut logits, uniforms, &mut draws);
         draws
+    }
+}
+
+vectorised! {
+    /// Draws from every row of logits, which become log-probabilities.
+    fn invert<S>(simd, logits: &'a mut [f32], uniforms: &'a [f32], draws: &'a mut [Draw]) {
+        let vocabulary = logits.len() / uniforms.len().max(1);
+        let mut weights = Vec::new();
+        for ((row, &uniform), draw) in logits.chunks_exact_mut(vocabulary.max(1)).zip(uniforms).zip(draws) {
+            weights.clear();
+            weights.extend_from_slice(row);
+            log_softmax(simd, row, &mut weights);
+            let mut total = 0.0;
+            for weight in &mut weights {
+                total += *weight;
+                *weight = total;
+            }
+            let threshold = total * uniform;
+            let token = weights.iter().filter(|&&weight| weight <= threshold).count().min(vocabulary - 1);
+            *draw = Draw { token: token as Token, log_prob: row[token] };
+        }
     }
 }
 
@@ -150,11 +158,11 @@ impl WithSimd for Attention<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Decoder { network, slots, caches } = self.decoder;
         let (Layout { d_model: d, heads, .. }, layer) = (network.layout, self.layer);
         let width = d / heads;
-        let scale = (width as f32).powf(-0.5);
+        let factor = (width as f32).powf(-0.5);
         let mut scores = vec![0.0; *slots];
         for ((feed, query), out) in self.tokens.iter().zip(self.queries.chunks_exact(d)).zip(self.out.chunks_exact_mut(d)) {
             let Cache { keys, values } = &caches[feed.row];
@@ -164,21 +172,13 @@ impl WithSimd for Attention<'_> {
                 let scores = &mut scores[..=feed.slot];
                 scores.fill(0.0);
                 for column in head * width..(head + 1) * width {
-                    let asked = query[column] * scale;
                     let keys = &keys[column * slots..][..=feed.slot];
-                    scores.iter_mut().zip(keys).for_each(
-                        #[inline(always)]
-                        |(score, &key)| *score += asked * key,
-                    );
+                    add_times(simd, scores, query[column] * factor, keys);
                 }
-                softmax(scores, 1.0);
+                softmax(simd, scores, 1.0);
                 let out = &mut out[head * width..(head + 1) * width];
                 for (&weight, values) in scores.iter().zip(values.chunks_exact(d)) {
-                    let values = &values[head * width..(head + 1) * width];
-                    out.iter_mut().zip(values).for_each(
-                        #[inline(always)]
-                        |(sum, &value)| *sum += weight * value,
-                    );
+                    add_times(simd, out, weight, &values[head * width..(head + 1) * width]);
                 }
             }
         }

@@ -1,9 +1,9 @@
 //! From logits to log-probabilities of the tokens taken and entropies, and back. As in [`crate::policy::log_distribution`]: temperature
 //! divides logits, and forbidden tokens get a logit so low that their probability is exactly 0.
 
-use pulp::Arch;
+use pulp::{Arch, Simd};
 
-use super::vector::{exp, largest, sum, sum2};
+use super::vector::{each, each_with, exp_of, largest, scale, sum_of, vectorised};
 use crate::vocabulary::{Token, TokenSet};
 
 /// Added to the logits of tokens that the grammar forbids.
@@ -26,43 +26,49 @@ pub(super) fn distribute(
     temperature: f32,
     legal: &[TokenSet],
 ) -> Distributions {
-    let mut probabilities = vec![0.0; logits.len()];
-    let mut entropies = Vec::with_capacity(logits.len() / vocabulary);
-    arch.dispatch(
-        #[inline(always)]
-        || {
-            let rows = logits.chunks_exact_mut(vocabulary).zip(probabilities.chunks_exact_mut(vocabulary));
-            for (index, (row, weights)) in rows.enumerate() {
-                restrict(row, temperature, legal.get(index).copied());
-                log_softmax(row, weights);
-                entropies.push(-sum2(weights, row, |weight, log_prob| weight * log_prob));
-            }
-        },
-    );
-    Distributions { probabilities, log_probs: logits, entropies }
+    let count = logits.len() / vocabulary;
+    for (index, row) in logits.chunks_exact_mut(vocabulary).enumerate() {
+        restrict(row, temperature, legal.get(index).copied());
+    }
+    let mut all = Distributions { probabilities: logits.clone(), log_probs: logits, entropies: vec![0.0; count] };
+    forward(arch, vocabulary, &mut all);
+    all
+}
+
+vectorised! {
+    fn forward<S>(simd, vocabulary: usize, all: &'a mut Distributions) {
+        let rows = all.log_probs.chunks_exact_mut(vocabulary).zip(all.probabilities.chunks_exact_mut(vocabulary));
+        for ((row, weights), entropy) in rows.zip(&mut all.entropies) {
+            log_softmax(simd, row, weights);
+            *entropy = -sum_of(simd, weights, row, #[inline(always)] |weight, log_prob| simd.mul_f32s(weight, log_prob));
+        }
+    }
 }
 
 /// Divides logits by the temperature and bars what is not legal.
-#[inline(always)]
 pub(super) fn restrict(logits: &mut [f32], temperature: f32, legal: Option<TokenSet>) {
     if temperature != 1.0 {
         logits.iter_mut().for_each(|logit| *logit /= temperature);
     }
     if let Some(legal) = legal.filter(|&legal| legal != TokenSet::ALL) {
-        let barred = |&(token, _): &(usize, &mut f32)| !legal.contains(token as u8);
+        let barred = |&(token, _): &(usize, &mut f32)| !legal.contains(token as Token);
         logits.iter_mut().enumerate().filter(barred).for_each(|(_, logit)| *logit += FORBIDDEN);
     }
 }
 
-/// Logits become log-probabilities; `weights` are the probabilities.
+/// Logits become log-probabilities; `weights`, the same logits before, are the probabilities.
 #[inline(always)]
-pub(super) fn log_softmax(row: &mut [f32], weights: &mut [f32]) {
-    let most = largest(row);
-    weights.iter_mut().zip(&*row).for_each(|(weight, &logit)| *weight = exp(logit - most));
-    let total = sum(weights, |weight| weight);
-    let (share, shift) = (1.0 / total, most + total.ln());
-    weights.iter_mut().for_each(|weight| *weight *= share);
-    row.iter_mut().for_each(|logit| *logit -= shift);
+pub(super) fn log_softmax<S: Simd>(simd: S, row: &mut [f32], weights: &mut [f32]) {
+    let most = largest(simd, row);
+    let total = exp_of(simd, weights, 1.0, most);
+    scale(simd, weights, 1.0 / total);
+    let shift = simd.splat_f32s(most + total.ln());
+    each(
+        simd,
+        row,
+        #[inline(always)]
+        |logit| simd.sub_f32s(logit, shift),
+    );
 }
 
 /// What a loss asks of a distribution.
@@ -89,21 +95,29 @@ pub(super) fn distribute_backward(
         sums[*place].0 += by_log_prob;
         sums[*place].1 += by_entropy;
     }
-    let mut by_logits = vec![0.0; kept.log_probs.len()];
-    arch.dispatch(
-        #[inline(always)]
-        || {
-            for (place, (&(all, undecided), &entropy)) in sums.iter().zip(&kept.entropies).enumerate() {
-                let own = place * vocabulary..(place + 1) * vocabulary;
-                let known = kept.probabilities[own.clone()].iter().zip(&kept.log_probs[own.clone()]);
-                for (slope, (&weight, &log_prob)) in by_logits[own].iter_mut().zip(known) {
-                    *slope = -weight * (all + undecided * (log_prob + entropy)) / temperature;
-                }
-            }
-        },
-    );
+    let mut by_logits = kept.log_probs.clone();
+    backward(arch, (kept, &sums), temperature, &mut by_logits);
     for (&Taken { place, token }, (by_log_prob, _)) in taken.iter().zip(slopes) {
         by_logits[place * vocabulary + usize::from(token)] += by_log_prob / temperature;
     }
     by_logits
+}
+
+vectorised! {
+    /// `-p (sum + by_entropy (log p + entropy)) / temperature` of every logit; `by_logits` is `log p` before.
+    fn backward<S>(simd, known: (&'a Distributions, &'a [(f32, f32)]), temperature: f32, by_logits: &'a mut [f32]) {
+        let (kept, sums) = known;
+        let vocabulary = by_logits.len() / sums.len().max(1);
+        let rows = by_logits.chunks_exact_mut(vocabulary.max(1)).zip(kept.probabilities.chunks_exact(vocabulary.max(1)));
+        for ((slopes, weights), (&(all, undecided), &entropy)) in rows.zip(sums.iter().zip(&kept.entropies)) {
+            let (own, each) = (simd.splat_f32s(-(all + undecided * entropy) / temperature), simd.splat_f32s(-undecided / temperature));
+            each_with(
+                simd,
+                slopes,
+                weights,
+                #[inline(always)]
+                |log_prob, weight| simd.mul_f32s(weight, simd.add_f32s(own, simd.mul_f32s(each, log_prob))),
+            );
+        }
+    }
 }

@@ -7,9 +7,9 @@ use pulp::Arch;
 use super::attention::{Heads, Slopes, Span, attend, attend_backward, size_of_probabilities};
 use super::batch::{Batch, Row};
 use super::distribution::{Distributions, Taken, distribute, distribute_backward};
-use super::norm::{Normalised, normalise, normalise_backward};
+use super::norm::{self, Normalised, normalise, normalise_backward};
 use super::product::{Into, Matrix, Panels, add_row_products, multiply};
-use super::vector::add_rows;
+use super::vector::{add_bias, add_rows, relu, relu_backward};
 use crate::parallel;
 use crate::policy::{Layout, Policy};
 use crate::vocabulary::{Token, TokenSet};
@@ -130,7 +130,7 @@ impl Network {
         let mut out = vec![0.0; rows.len() / panels.depth * panels.columns];
         multiply(self.arch, Matrix::new(rows, panels.depth), panels, &mut out, Into::Set);
         if let Some(bias) = bias {
-            self.add_bias(&mut out, bias, panels.columns);
+            add_bias(self.arch, &mut out, self.part(bias, panels.columns));
         }
         out
     }
@@ -139,20 +139,14 @@ impl Network {
     pub(super) fn add_linear(&self, to: &mut [f32], rows: &[f32], panels: &Panels, bias: Option<usize>) {
         multiply(self.arch, Matrix::new(rows, panels.depth), panels, to, Into::Add);
         if let Some(bias) = bias {
-            self.add_bias(to, bias, panels.columns);
+            add_bias(self.arch, to, self.part(bias, panels.columns));
         }
-    }
-
-    fn add_bias(&self, rows: &mut [f32], bias: usize, columns: usize) {
-        let bias = self.part(bias, columns);
-        let add = |row: &mut [f32]| row.iter_mut().zip(bias).for_each(|(entry, bias)| *entry += bias);
-        rows.chunks_exact_mut(columns).for_each(add);
     }
 
     /// `relu(rows W + bias)`.
     pub(super) fn hidden(&self, rows: &[f32], layer: usize) -> Vec<f32> {
         let mut hidden = self.linear(rows, &self.layers[layer].up, Some(self.base(layer) + self.layout.block.up_bias));
-        hidden.iter_mut().for_each(|value| *value = if *value < 0.0 { 0.0 } else { *value });
+        relu(self.arch, &mut hidden);
         hidden
     }
 
@@ -252,7 +246,7 @@ impl Pass<'_> {
         let right = Matrix::new(&by_logits, vocabulary);
         add_row_products(network.arch, Matrix::new(&self.normal, d), right, &mut gradient[head..], vocabulary);
         if let Some(bias) = head_bias {
-            add_rows(&by_logits, &mut gradient[bias..bias + vocabulary]);
+            add_rows(network.arch, &by_logits, &mut gradient[bias..bias + vocabulary]);
         }
         let mut by_normal = network.transposed(&by_logits, network.head_matrix());
         let mut by_rows = vec![0.0; by_normal.len()];
@@ -262,7 +256,7 @@ impl Pass<'_> {
         }
         for (slopes, &Row { token, position, .. }) in by_rows.chunks_exact(d).zip(&self.batch.rows) {
             for first in [network.layout.tokens + usize::from(token) * d, network.layout.positions + position * d] {
-                add_rows(slopes, &mut gradient[first..first + d]);
+                add_rows(network.arch, slopes, &mut gradient[first..first + d]);
             }
         }
         gradient
@@ -275,7 +269,7 @@ impl Pass<'_> {
         let (base, matrices, arch) = (network.base(index), network.matrices(index), network.arch);
         let mut by_middle = by_rows;
 
-        add_rows(&by_middle, &mut gradient[base + block.down_bias..][..d]);
+        add_rows(arch, &by_middle, &mut gradient[base + block.down_bias..][..d]);
         add_row_products(
             arch,
             Matrix::new(&layer.hidden, hidden),
@@ -284,8 +278,8 @@ impl Pass<'_> {
             d,
         );
         let mut by_hidden = network.transposed(&by_middle, matrices.down);
-        by_hidden.iter_mut().zip(&layer.hidden).for_each(|(slope, &value)| *slope = if value > 0.0 { *slope } else { 0.0 });
-        add_rows(&by_hidden, &mut gradient[base + block.up_bias..][..hidden]);
+        relu_backward(arch, &mut by_hidden, &layer.hidden);
+        add_rows(arch, &by_hidden, &mut gradient[base + block.up_bias..][..hidden]);
         let input = Matrix::new(&layer.hidden_input, d);
         add_row_products(arch, input, Matrix::new(&by_hidden, hidden), &mut gradient[base + block.up..], hidden);
         let mut by_input = network.transposed(&by_hidden, matrices.up);
@@ -293,7 +287,7 @@ impl Pass<'_> {
         network.norm_backward(&layer.hidden_norm, &mut by_input, places, gradient, &mut by_middle);
 
         if let Some(bias) = block.out_bias {
-            add_rows(&by_middle, &mut gradient[base + bias..][..d]);
+            add_rows(arch, &by_middle, &mut gradient[base + bias..][..d]);
         }
         add_row_products(arch, Matrix::new(&layer.attended, d), Matrix::new(&by_middle, d), &mut gradient[base + block.out..], d);
         let by_attended = network.transposed(&by_middle, matrices.out);
@@ -304,8 +298,8 @@ impl Pass<'_> {
         attend_backward(arch, heads, (&layer.queries, &layer.keys_values), &layer.probabilities, &by_attended, to);
 
         if let Some(bias) = block.qkv_bias {
-            add_rows(&by_queries, &mut gradient[base + bias..][..d]);
-            add_rows(&by_keys_values, &mut gradient[base + bias + d..][..2 * d]);
+            add_rows(arch, &by_queries, &mut gradient[base + bias..][..d]);
+            add_rows(arch, &by_keys_values, &mut gradient[base + bias + d..][..2 * d]);
         }
         let kept = layer.kept.as_deref();
         let asking = gather(&layer.attention_input, kept, d);
@@ -314,13 +308,13 @@ impl Pass<'_> {
         let (input, right) = (Matrix::new(&layer.attention_input, d), Matrix::new(&by_keys_values, 2 * d));
         add_row_products(arch, input, right, &mut by_qkv[d..], 3 * d);
         let mut by_input = network.transposed(&by_keys_values, matrices.keys_values);
-        scatter(&network.transposed(&by_queries, matrices.queries), kept, d, &mut by_input);
+        scatter(arch, &network.transposed(&by_queries, matrices.queries), kept, d, &mut by_input);
         let places = (base + block.attention_norm_gamma, base + block.attention_norm_beta);
         let mut before = match kept {
             None => by_middle,
             Some(_) => {
                 let mut before = vec![0.0; by_input.len()];
-                scatter(&by_middle, kept, d, &mut before);
+                scatter(arch, &by_middle, kept, d, &mut before);
                 before
             }
         };
@@ -346,9 +340,10 @@ impl Network {
     ) {
         let d = self.layout.d_model;
         let (mut by_gamma, mut by_beta) = (vec![0.0; d], vec![0.0; d]);
-        normalise_backward(self.arch, norm, self.part(gamma, d), by_out, &mut by_gamma, &mut by_beta, slopes);
-        add_rows(&by_gamma, &mut gradient[gamma..gamma + d]);
-        add_rows(&by_beta, &mut gradient[beta..beta + d]);
+        let to = norm::Slopes { by_gamma: &mut by_gamma, by_beta: &mut by_beta, by_rows: slopes };
+        normalise_backward(self.arch, norm, self.part(gamma, d), by_out, to);
+        add_rows(self.arch, &by_gamma, &mut gradient[gamma..gamma + d]);
+        add_rows(self.arch, &by_beta, &mut gradient[beta..beta + d]);
     }
 }
 
@@ -361,9 +356,11 @@ fn gather<'a>(rows: &'a [f32], kept: Option<&[usize]>, d: usize) -> Cow<'a, [f32
 }
 
 /// Adds rows to those of many that they were gathered from.
-fn scatter(rows: &[f32], kept: Option<&[usize]>, d: usize, to: &mut [f32]) {
+fn scatter(arch: Arch, rows: &[f32], kept: Option<&[usize]>, d: usize, to: &mut [f32]) {
     match kept {
-        None => add_rows(rows, to),
-        Some(kept) => rows.chunks_exact(d).zip(kept).for_each(|(row, &place)| add_rows(row, &mut to[place * d..(place + 1) * d])),
+        None => add_rows(arch, rows, to),
+        Some(kept) => {
+            rows.chunks_exact(d).zip(kept).for_each(|(row, &place)| add_rows(arch, row, &mut to[place * d..(place + 1) * d]));
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use pulp::Arch;
 
-use super::vector::{sum, sum2};
+use super::vector::{add_times, each_with, each_with_two, scale, sum, sum_of, vectorised};
 
 /// As in burn's layer norm.
 const EPSILON: f32 = 1e-5;
@@ -11,61 +11,65 @@ const EPSILON: f32 = 1e-5;
 #[derive(Default)]
 pub(super) struct Normalised {
     /// Rows with mean 0 and variance 1.
-    pub rows: Vec<f32>,
+    rows: Vec<f32>,
     /// One over the standard deviation of every row.
-    pub scales: Vec<f32>,
+    scales: Vec<f32>,
 }
 
-/// Normalises rows; `out` is `gamma * normalised + beta`.
+/// Normalises rows; gives `gamma * normalised + beta`.
 pub(super) fn normalise(arch: Arch, rows: &[f32], gamma: &[f32], beta: &[f32]) -> (Vec<f32>, Normalised) {
-    let width = gamma.len();
-    let mut out = vec![0.0; rows.len()];
-    let mut kept = Normalised { rows: vec![0.0; rows.len()], scales: Vec::with_capacity(rows.len() / width) };
-    arch.dispatch(
-        #[inline(always)]
-        || {
-            let places = out.chunks_exact_mut(width).zip(kept.rows.chunks_exact_mut(width));
-            for (row, (out, normal)) in rows.chunks_exact(width).zip(places) {
-                let mean = sum(row, |x| x) / width as f32;
-                let variance = sum(row, |x| (x - mean) * (x - mean)) / width as f32;
-                let scale = 1.0 / (variance + EPSILON).sqrt();
-                normal.iter_mut().zip(row).for_each(|(entry, &x)| *entry = (x - mean) * scale);
-                let constants = gamma.iter().zip(beta);
-                out.iter_mut().zip(&*normal).zip(constants).for_each(|((entry, &x), (&gamma, &beta))| *entry = x * gamma + beta);
-                kept.scales.push(scale);
-            }
-        },
-    );
+    let mut out = rows.to_vec();
+    let mut kept = Normalised { rows: rows.to_vec(), scales: vec![0.0; rows.len() / gamma.len()] };
+    forward(arch, (gamma, beta), &mut out, &mut kept);
     (out, kept)
 }
 
-/// From the slopes by what [`normalise`] gave to those by the rows, which are added to `slopes`; those by gain and shift are added to
-/// theirs.
-pub(super) fn normalise_backward(
-    arch: Arch,
-    kept: &Normalised,
-    gamma: &[f32],
-    by_out: &mut [f32],
-    by_gamma: &mut [f32],
-    by_beta: &mut [f32],
-    slopes: &mut [f32],
-) {
-    let width = gamma.len();
-    arch.dispatch(
-        #[inline(always)]
-        || {
-            let rows = kept.rows.chunks_exact(width).zip(&kept.scales);
-            for ((by_out, slopes), (normal, &scale)) in
-                by_out.chunks_exact_mut(width).zip(slopes.chunks_exact_mut(width)).zip(rows)
-            {
-                by_gamma.iter_mut().zip(&*by_out).zip(normal).for_each(|((sum, &slope), &x)| *sum += slope * x);
-                by_beta.iter_mut().zip(&*by_out).for_each(|(sum, &slope)| *sum += slope);
-                by_out.iter_mut().zip(gamma).for_each(|(slope, &gamma)| *slope *= gamma);
-                let mean = sum(by_out, |slope| slope) / width as f32;
-                let along = sum2(by_out, normal, |slope, x| slope * x) / width as f32;
-                let terms = by_out.iter().zip(normal);
-                slopes.iter_mut().zip(terms).for_each(|(entry, (&slope, &x))| *entry += scale * (slope - mean - x * along));
-            }
-        },
-    );
+vectorised! {
+    /// Normalises `kept.rows` in place; `out` has the same numbers before.
+    fn forward<S>(simd, gain_and_shift: (&'a [f32], &'a [f32]), out: &'a mut [f32], kept: &'a mut Normalised) {
+        let (gamma, beta) = gain_and_shift;
+        let width = gamma.len();
+        let rows = kept.rows.chunks_exact_mut(width).zip(&mut kept.scales);
+        for ((row, deviation), out) in rows.zip(out.chunks_exact_mut(width)) {
+            let mean = simd.splat_f32s(sum(simd, row) / width as f32);
+            each_with(simd, row, out, #[inline(always)] |_, x| simd.sub_f32s(x, mean));
+            let variance = sum_of(simd, row, row, #[inline(always)] |a, b| simd.mul_f32s(a, b)) / width as f32;
+            *deviation = 1.0 / (variance + EPSILON).sqrt();
+            scale(simd, row, *deviation);
+            each_with_two(simd, out, (row, gamma), #[inline(always)] |_, x, gamma| simd.mul_f32s(x, gamma));
+            each_with(simd, out, beta, #[inline(always)] |entry, beta| simd.add_f32s(entry, beta));
+        }
+    }
+}
+
+/// Slopes that [`normalise_backward`] adds to.
+pub(super) struct Slopes<'a> {
+    pub by_gamma: &'a mut [f32],
+    pub by_beta: &'a mut [f32],
+    pub by_rows: &'a mut [f32],
+}
+
+vectorised! {
+    /// From the slopes by what [`normalise`] gave, which are overwritten, to those by gain, shift and rows.
+    pub(super) fn normalise_backward<S>(simd, kept: &'a Normalised, gamma: &'a [f32], by_out: &'a mut [f32], to: Slopes<'a>) {
+        let width = gamma.len();
+        let rows = kept.rows.chunks_exact(width).zip(&kept.scales);
+        let slopes = by_out.chunks_exact_mut(width).zip(to.by_rows.chunks_exact_mut(width));
+        for ((by_out, by_row), (normal, &deviation)) in slopes.zip(rows) {
+            each_with_two(simd, to.by_gamma, (by_out, normal), #[inline(always)] |sum, slope, x| simd.add_f32s(sum, simd.mul_f32s(slope, x)));
+            each_with(simd, to.by_beta, by_out, #[inline(always)] |sum, slope| simd.add_f32s(sum, slope));
+            each_with(simd, by_out, gamma, #[inline(always)] |slope, gamma| simd.mul_f32s(slope, gamma));
+            let mean = simd.splat_f32s(sum(simd, by_out) / width as f32);
+            let along = sum_of(simd, by_out, normal, #[inline(always)] |slope, x| simd.mul_f32s(slope, x)) / width as f32;
+            add_times(simd, by_out, -along, normal);
+            let deviation = simd.splat_f32s(deviation);
+            each_with(
+                simd,
+                by_row,
+                by_out,
+                #[inline(always)]
+                |entry, slope| simd.add_f32s(entry, simd.mul_f32s(deviation, simd.sub_f32s(slope, mean))),
+            );
+        }
+    }
 }
