@@ -186,18 +186,38 @@ pub(super) fn multiply_strip<S: Simd>(
     }
 }
 
-/// A tile of sums, over the shorter of strip and panel.
+/// A tile of sums, over the shorter of strip and panel. Its rows are named and its steps come in pairs, so that a compiler that unrolls
+/// no loops keeps the sums in registers, too: a module compiled for size is half as fast again with them.
 #[inline(always)]
 fn tile<S: Simd>(simd: S, strip: &[[f32; TALL]], panel: &[[S::f32s; 2]]) -> [[S::f32s; 2]; TALL] {
-    let mut sums = [[simd.splat_f32s(0.0); 2]; TALL];
-    for (left, &[low, high]) in strip.iter().zip(panel) {
-        for (&left, sums) in left.iter().zip(&mut sums) {
-            let left = simd.splat_f32s(left);
-            sums[0] = fused(simd, left, low, sums[0]);
-            sums[1] = fused(simd, left, high, sums[1]);
-        }
+    let depth = strip.len().min(panel.len());
+    let (left, rest_left) = strip[..depth].as_chunks::<2>();
+    let (right, rest_right) = panel[..depth].as_chunks::<2>();
+    let [mut a, mut b, mut c, mut d, mut e, mut f] = [[simd.splat_f32s(0.0); 2]; TALL];
+    for ([first, second], &[low, high]) in left.iter().zip(right) {
+        a = add_times(simd, add_times(simd, a, first[0], low), second[0], high);
+        b = add_times(simd, add_times(simd, b, first[1], low), second[1], high);
+        c = add_times(simd, add_times(simd, c, first[2], low), second[2], high);
+        d = add_times(simd, add_times(simd, d, first[3], low), second[3], high);
+        e = add_times(simd, add_times(simd, e, first[4], low), second[4], high);
+        f = add_times(simd, add_times(simd, f, first[5], low), second[5], high);
     }
-    sums
+    if let (Some(left), Some(&right)) = (rest_left.first(), rest_right.first()) {
+        a = add_times(simd, a, left[0], right);
+        b = add_times(simd, b, left[1], right);
+        c = add_times(simd, c, left[2], right);
+        d = add_times(simd, d, left[3], right);
+        e = add_times(simd, e, left[4], right);
+        f = add_times(simd, f, left[5], right);
+    }
+    [a, b, c, d, e, f]
+}
+
+/// `sums + left * right`.
+#[inline(always)]
+fn add_times<S: Simd>(simd: S, sums: [S::f32s; 2], left: f32, right: [S::f32s; 2]) -> [S::f32s; 2] {
+    let left = simd.splat_f32s(left);
+    [fused(simd, left, right[0], sums[0]), fused(simd, left, right[1], sums[1])]
 }
 
 /// `a b + c`, rounded once where the processor does that at no cost. Four lanes without such an instruction (WebAssembly) would call a

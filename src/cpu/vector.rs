@@ -201,15 +201,24 @@ pub(super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let high = simd.mul_f32s(n, simd.splat_f32s(0.693_359_4));
     let low = simd.mul_f32s(n, simd.splat_f32s(2.121_944_4e-4));
     let r = simd.add_f32s(simd.sub_f32s(x, high), low);
-    let mut power = simd.splat_f32s(1.0 / 5040.0);
-    for factor in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
-        power = simd.add_f32s(simd.mul_f32s(power, r), simd.splat_f32s(factor));
-    }
+    // Step by step, for the same reason as in the tile of a product.
+    let power = horner(simd, simd.splat_f32s(1.0 / 5040.0), r, 1.0 / 720.0);
+    let power = horner(simd, power, r, 1.0 / 120.0);
+    let power = horner(simd, power, r, 1.0 / 24.0);
+    let power = horner(simd, power, r, 1.0 / 6.0);
+    let power = horner(simd, power, r, 0.5);
+    let power = horner(simd, horner(simd, power, r, 1.0), r, 1.0);
     let exponent = simd.wrapping_dyn_shl_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(23));
     let scaled = simd.transmute_f32s_u32s(simd.add_u32s(simd.transmute_u32s_f32s(power), exponent));
     let known = simd.select_f32s(simd.less_than_f32s(x, simd.splat_f32s(-87.0)), simd.splat_f32s(0.0), scaled);
     let known = simd.select_f32s(simd.less_than_f32s(simd.splat_f32s(88.0), x), simd.splat_f32s(f32::INFINITY), known);
     simd.select_f32s(simd.equal_f32s(x, x), known, x)
+}
+
+/// `power * r + next`.
+#[inline(always)]
+fn horner<S: Simd>(simd: S, power: S::f32s, r: S::f32s, next: f32) -> S::f32s {
+    simd.add_f32s(simd.mul_f32s(power, r), simd.splat_f32s(next))
 }
 
 /// `row = e^(factor * row - shift)`, in place; gives the sum of it.
