@@ -173,7 +173,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 fn sources(project: &Project) -> Outcome<String> {
     let mut stamp = Stamp::new();
     let skip = |path: &str| path == "src/bin";
-    for path in ["src", "Cargo.toml", "Cargo.lock", ".cargo/config.toml", ".xtask/src/wasm.rs"] {
+    for path in ["src", "Cargo.toml", "Cargo.lock", ".cargo/config.toml", ".xtask/src/wasm.rs", ".xtask/src/unused.rs"] {
         stamp.add_path(&project.root, path, &skip)?;
     }
     Ok(stamp.text())
