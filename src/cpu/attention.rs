@@ -165,7 +165,6 @@ impl WithSimd for Backward<'_> {
                 given.pack::<S>(slopes);
                 let (own, rest) = probabilities.split_at(positions.len() * length);
                 probabilities = rest;
-                by_scores.clear();
                 by_scores.resize(own.len(), 0.0);
                 for (start, seen) in positions.chunks(TALL).enumerate().map(|(index, seen)| (index * TALL, seen)) {
                     let (count, limit) = (seen.len(), seen[seen.len() - 1] + 1);
@@ -175,7 +174,8 @@ impl WithSimd for Backward<'_> {
                     multiply_strip(simd, (&strip, count), (&values, 0), limit, &mut into);
                     let lines = by_scores[rows.clone()].chunks_exact_mut(*length).zip(own[rows].chunks_exact(*length));
                     for (slopes, weights) in lines {
-                        // Weights are 0 beyond the query's own position, and so are the slopes then.
+                        // Weights are 0 beyond the query's own position, and so are the slopes then. A strip of keys may end behind it.
+                        slopes[limit..(limit + TALL).min(*length)].fill(0.0);
                         let (slopes, weights) = (&mut slopes[..limit], &weights[..limit]);
                         let along = sum_of(
                             simd,

@@ -4,7 +4,7 @@ use pulp::{Simd, WithSimd};
 
 use super::attention::softmax;
 use super::distribution::{log_softmax, restrict};
-use super::network::Network;
+use super::network::{Network, gather};
 use super::norm::normalise;
 use super::vector::{add_times, vectorised};
 use crate::policy::Layout;
@@ -65,7 +65,6 @@ impl<'a> Decoder<'a> {
         for (row, feed) in rows.chunks_exact_mut(d).zip(tokens) {
             network.embed(feed.token, feed.slot, row);
         }
-        let every: Vec<usize> = (0..tokens.len()).collect();
         for layer in 0..layers {
             let (base, panels) = (network.base(layer), &network.layers[layer]);
             let (gamma, beta) = network.gain_and_shift(base + block.attention_norm_gamma, base + block.attention_norm_beta);
@@ -73,11 +72,13 @@ impl<'a> Decoder<'a> {
             let keys_values = network.linear(&input, &panels.keys_values, block.qkv_bias.map(|bias| base + bias + d));
             self.remember(layer, tokens, &keys_values);
             // After the last attention only rows whose logits are wanted go on.
-            let going = if layer + 1 == layers { last } else { &every };
-            let pick = |all: &[f32]| going.iter().flat_map(|&place| &all[place * d..][..d]).copied().collect::<Vec<f32>>();
-            let queries = network.linear(&pick(&input), &panels.queries, block.qkv_bias.map(|bias| base + bias));
-            let asking: Vec<Feed> = going.iter().map(|&place| tokens[place]).collect();
-            rows = pick(&rows);
+            let going = Some(last).filter(|last| layer + 1 == layers && last.len() < tokens.len());
+            let asking = going.map_or(tokens.to_vec(), |going| going.iter().map(|&place| tokens[place]).collect());
+            let queries = gather(&input, going, d);
+            let queries = network.linear(&queries, &panels.queries, block.qkv_bias.map(|bias| base + bias));
+            if going.is_some() {
+                rows = gather(&rows, going, d).into_owned();
+            }
             network.add_linear(
                 &mut rows,
                 &self.attend(layer, &asking, &queries),

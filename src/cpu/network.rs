@@ -348,10 +348,14 @@ impl Network {
 }
 
 /// Some rows of many, `d` numbers each; all of them where none are named.
-fn gather<'a>(rows: &'a [f32], kept: Option<&[usize]>, d: usize) -> Cow<'a, [f32]> {
+pub(super) fn gather<'a>(rows: &'a [f32], kept: Option<&[usize]>, d: usize) -> Cow<'a, [f32]> {
     match kept {
         None => Cow::Borrowed(rows),
-        Some(kept) => kept.iter().flat_map(|&row| &rows[row * d..(row + 1) * d]).copied().collect(),
+        Some(kept) => {
+            let mut some = Vec::with_capacity(kept.len() * d);
+            kept.iter().for_each(|&row| some.extend_from_slice(&rows[row * d..(row + 1) * d]));
+            some.into()
+        }
     }
 }
 

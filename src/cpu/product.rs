@@ -65,11 +65,13 @@ impl Panels {
     pub fn pack<S: Simd>(&mut self, matrix: Matrix) {
         let width = width::<S>();
         (self.depth, self.columns) = (matrix.rows, matrix.columns);
-        self.values.clear();
         self.values.resize(matrix.columns.div_ceil(width) * matrix.rows * width, 0.0);
         for (index, panel) in self.values.chunks_exact_mut((matrix.rows * width).max(1)).enumerate() {
             let first = index * width;
             let count = width.min(matrix.columns - first);
+            if count < width {
+                panel.fill(0.0);
+            }
             if matrix.by_column == 1 {
                 for (row, line) in panel.chunks_exact_mut(width).enumerate() {
                     let place = row * matrix.by_row + first;

@@ -1,5 +1,6 @@
-//! The optimizer steps of an update by burn's operations and its automatic differentiation: on every device, and what the kernels are
-//! compared with.
+//! The optimizer steps of an update in micro-batches, jobs for all cores. Their gradients come from burn's automatic differentiation,
+//! which works on every device and is what everything faster is compared with; on the CPU, where [`crate::cpu`] covers the policy, from
+//! passes on slices.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -16,7 +17,7 @@ use crate::policy::Policy;
 use crate::readback::read;
 
 impl Learner {
-    /// The optimizer steps of an update by burn's operations.
+    /// The optimizer steps of an update in micro-batches.
     pub(super) async fn reference_steps(
         &mut self,
         examples: &[TrainingExample],

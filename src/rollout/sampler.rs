@@ -2,8 +2,8 @@
 //!
 //! All rows decode a turn on the device, then one read brings the turn's tokens and log-probabilities to the host, the
 //! environments answer, and the answers are fed in one block. Finished rows leave the batch. Rows that start from the same tokens
-//! share the work on them. How a turn is decoded is up to a [`Decoding`]: by burn's operations token by token, or by kernels of
-//! our own in one dispatch.
+//! share the work on them. How a turn is decoded is up to a [`Decoding`]: by burn's operations token by token, by kernels of our own
+//! in one dispatch, or on the CPU on slices, where nothing has to be read.
 
 use super::row::Row;
 use super::shard::Shard;
