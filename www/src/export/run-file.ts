@@ -14,6 +14,9 @@ export interface RunData {
 /** Bytes of episodes that a file holds at most: it must stay within what the page opens. */
 export const EPISODE_BYTES = 48e6;
 
+/** Reports that are written at a time. */
+const REPORTS = 1000;
+
 /** Which batches matter most: the one on show, those with measured credit, the first, the last, then evenly through the run. */
 export function byImportance(batches: Batch[], shown: number | null, measured: MeasuredCredit[]): Batch[] {
   const known = new Set(measured.map(entry => entry.iteration));
@@ -61,8 +64,15 @@ export async function runFile(
   }
   const kept = batches.filter(batch => written.has(batch.iteration));
   const truths = measured.filter(entry => written.has(entry.iteration));
+  const steps: string[] = [];
+  for (let from = 0; from < reports.length; from += REPORTS) {
+    steps.push(`${from > 0 ? ',' : ''}${JSON.stringify(reports.slice(from, from + REPORTS)).slice(1, -1)}`);
+    await breathe();
+  }
   const parts = [
-    `{"config":${JSON.stringify(config)},"made_with":${JSON.stringify(madeWith)},"reports":${JSON.stringify(reports)},"batches":[`,
+    `{"config":${JSON.stringify(config)},"made_with":${JSON.stringify(madeWith)},"reports":[`,
+    ...steps,
+    '],"batches":[',
     ...kept.flatMap(({ iteration }, i) => [i > 0 ? ',' : '', written.get(iteration) ?? '']),
     `],"measured":${JSON.stringify(truths)}}`,
   ];
