@@ -40,9 +40,10 @@ export async function runFile(
   { config, madeWith, reports, batches, measured }: RunData,
   shown: number | null,
   limit = EPISODE_BYTES,
-): Promise<{ parts: string[]; kept: number }> {
+): Promise<{ parts: BlobPart[]; kept: number }> {
   let bytes = 0;
-  const written = new Map<number, string>();
+  // As bytes at once: to turn all text into bytes in the end would hold the page up.
+  const written = new Map<number, Blob>();
   for (const batch of byImportance(batches, shown, measured)) {
     const pieces: string[] = [];
     // Its trajectories are by far the most of it.
@@ -59,14 +60,14 @@ export async function runFile(
     const text = `${JSON.stringify(rest).slice(0, -1)},"trajectories":[${pieces.join(',')}]}`;
     if (bytes + text.length > limit && written.size > 0) break;
     bytes += text.length;
-    written.set(batch.iteration, text);
+    written.set(batch.iteration, new Blob([text]));
     await breathe();
   }
   const kept = batches.filter(batch => written.has(batch.iteration));
   const truths = measured.filter(entry => written.has(entry.iteration));
-  const steps: string[] = [];
+  const steps: Blob[] = [];
   for (let from = 0; from < reports.length; from += REPORTS) {
-    steps.push(`${from > 0 ? ',' : ''}${JSON.stringify(reports.slice(from, from + REPORTS)).slice(1, -1)}`);
+    steps.push(new Blob([from > 0 ? ',' : '', JSON.stringify(reports.slice(from, from + REPORTS)).slice(1, -1)]));
     await breathe();
   }
   const parts = [
