@@ -13,9 +13,10 @@ let Column;
 let History;
 let historyOf;
 let handOn;
+let begins;
 let spreadOf;
 before(async () => {
-  ({ Thinner, Column, History, historyOf, handOn, spreadOf } = await modules('thin.ts', 'history.ts', 'curves.ts'));
+  ({ Thinner, Column, History, historyOf, handOn, begins, spreadOf } = await modules('thin.ts', 'history.ts', 'curves.ts'));
 });
 
 /** A column of values; null is none, NaN is not a number. */
@@ -124,21 +125,35 @@ test('the columns of a run hold its numbers by iteration, count what is not a nu
   assert.deepEqual(seen(history.train), ['value', 'value', 'value', 'value', 'none', 'value', 'value', 'unsound', 'value', 'value']);
   assert.deepEqual(seen(history.heldOut).flatMap((what, i) => (what === 'none' ? [i] : [])), [4, 6]);
   assert.deepEqual(seen(history.measures[1]).indexOf('unsound'), 2);
-  assert.deepEqual(history.unsound.map(({ count, first }) => [count, ...first]).filter(([count]) => count > 0), [[1, 7], [1, 2]]);
+  assert.deepEqual(history.unsound.map(list => [...list]).filter(list => list.length > 0), [[7], [2]]);
   assert.equal(history.calls.length, 3);
   assert.deepEqual([history.calls[0].at(1), history.calls[2].at(1)], [reports[1].by_type[0].calls, Number.NaN]);
   const seconds = reports.reduce((sum, report) => sum + report.seconds, 0);
   assert.deepEqual([history.seconds(0), history.seconds(reports.length), history.seconds(99)], [0, seconds, seconds]);
   assert.equal(historyOf(reports), history);
 
-  const longer = [...reports, { ...RECORDED[10], iteration: 10 }];
+  const longer = [...reports, { ...structuredClone(RECORDED[10]), mean_return: null, iteration: 10 }];
   handOn(reports, longer);
   assert.equal(historyOf(longer), history, 'nothing is read again');
-  assert.equal(history.train.at(10), RECORDED[10].train_success);
-  assert.equal(historyOf(reports).length, 10, 'the shorter list has columns of its own');
-  const anew = new History();
-  anew.take(longer);
-  assert.deepEqual(plain(anew.train), plain(history.train));
+  const read = list => {
+    const anew = new History();
+    anew.take(list);
+    return anew;
+  };
+  const told = of => ({
+    count: of.count, judges: of.judges, unsound: of.unsound, seconds: of.seconds(of.count),
+    columns: [of.train, of.heldOut, ...of.measures, ...of.calls].map(plain),
+  });
+  assert.deepEqual(told(history), told(read(longer)));
+  // The list that was shorter, and one that is cut short, have columns of their own that go on by themselves.
+  assert.deepEqual(told(historyOf(reports)), told(read(reports)));
+  const cut = longer.slice(0, 5);
+  begins(longer, cut);
+  assert.deepEqual(told(historyOf(cut)), told(read(cut)));
+  const other = [...cut, { ...structuredClone(RECORDED[20]), iteration: 6 }];
+  handOn(cut, other);
+  assert.deepEqual(told(historyOf(other)), told(read(other)));
+  assert.deepEqual(told(history), told(read(longer)));
 });
 
 test('the spread of several runs ends with the shortest, and is not a number where any of them is', () => {

@@ -29,16 +29,15 @@ export class Column {
     this.room[iteration] = value === null ? NONE : Number.isFinite(value) ? value : UNSOUND;
     this.length = iteration + 1;
   }
-}
 
-/** Iterations at which a measure was not a number: how many, and the first ones. */
-export interface Unsound {
-  count: number;
-  first: number[];
+  /** A column of its own with the first `length` iterations. */
+  upTo(length: number): Column {
+    const column = new Column();
+    column.length = Math.min(length, this.length);
+    column.room = this.room.slice(0, Math.max(64, column.length));
+    return column;
+  }
 }
-
-/** Iterations that are named of one measure. */
-export const NAMED = 3;
 
 /** A number that a message or a file could not hold was not a number. */
 const sound = (value: number | null): number => value ?? Number.NaN;
@@ -46,22 +45,27 @@ const sound = (value: number | null): number => value ?? Number.NaN;
 export class History {
   /** Reports that are in it. */
   count = 0;
-  readonly train = new Column();
+  train = new Column();
   /** None where no question was kept apart. */
-  readonly heldOut = new Column();
-  /** Whether any was. */
-  judges = false;
+  heldOut = new Column();
+  /** The first iteration for which any was; none yet at infinity. */
+  private judged = Number.POSITIVE_INFINITY;
   /** In the order of `MEASURES`. */
-  readonly measures = MEASURES.map(() => new Column());
+  measures = MEASURES.map(() => new Column());
   /** Tool calls by type of question. */
-  readonly calls: Column[] = [];
-  /** Of success in training, of held-out success, then of the measures. */
-  readonly unsound: Unsound[] = [0, 0, ...MEASURES].map(() => ({ count: 0, first: [] }));
+  calls: Column[] = [];
+  /** Iterations at which success in training, held-out success and each of the measures was not a number. */
+  unsound: number[][] = [[], [], ...MEASURES.map(() => [])];
   /** Seconds of work in the first so many reports. */
   private elapsed = new Column();
 
   constructor() {
     this.elapsed.put(0, 0);
+  }
+
+  /** Whether questions were kept apart. */
+  get judges(): boolean {
+    return this.judged < this.length;
   }
 
   /** Iterations that it reaches over. */
@@ -86,38 +90,58 @@ export class History {
     this.elapsed.put(this.count + 1, this.elapsed.at(this.count) + report.seconds);
     this.train.put(iteration, this.checked(0, iteration, report.train_success));
     const heldOut = this.checked(1, iteration, report.held_out_success);
-    this.judges ||= report.held_out_episodes > 0;
+    if (report.held_out_episodes > 0) this.judged = Math.min(this.judged, iteration);
     this.heldOut.put(iteration, report.held_out_episodes > 0 ? heldOut : null);
     for (const [i, { of }] of MEASURES.entries()) this.measures[i]?.put(iteration, this.checked(i + 2, iteration, of(report)));
     while (this.calls.length < types.length) this.calls.push(new Column());
     for (const [type, column] of this.calls.entries()) column.put(iteration, types[type]?.calls ?? null);
   }
 
-  /** Counts a value that is not a number. */
+  /** Notes a value that is not a number. */
   private checked(of: number, iteration: number, value: number | null): number {
-    const counted = this.unsound[of];
-    if (counted && !Number.isFinite(value)) {
-      counted.count += 1;
-      if (counted.first.length < NAMED) counted.first.push(iteration);
-    }
+    if (!Number.isFinite(value)) this.unsound[of]?.push(iteration);
     return sound(value);
+  }
+
+  /** Columns of their own for the first reports of those that are in it. */
+  upTo(reports: Report[]): History {
+    const history = new History();
+    const end = (reports.at(-1)?.iteration ?? -1) + 1;
+    history.count = reports.length;
+    history.judged = this.judged;
+    [history.train, history.heldOut] = [this.train.upTo(end), this.heldOut.upTo(end)];
+    history.measures = this.measures.map(column => column.upTo(end));
+    history.calls = this.calls.map(column => column.upTo(end));
+    history.unsound = this.unsound.map(list => list.filter(iteration => iteration < end));
+    history.elapsed = this.elapsed.upTo(reports.length + 1);
+    return history;
   }
 }
 
 const known = new WeakMap<Report[], History>();
 
+/** Lists that others begin with, and the columns of those. */
+const beginnings = new WeakMap<Report[], History>();
+
 /** The columns of a list of reports, made when they are asked for first. */
 export function historyOf(reports: Report[]): History {
-  const history = known.get(reports) ?? new History();
+  const history = known.get(reports) ?? beginnings.get(reports)?.upTo(reports) ?? new History();
   known.set(reports, history);
   history.take(reports);
   return history;
 }
 
-/** The columns of a list go over to a longer one that begins with the same reports. Those of the shorter one are made anew if they are asked for. */
+/** The columns of a list go over to a longer one that begins with the same reports. */
 export function handOn(shorter: Report[], longer: Report[]): void {
   const history = known.get(shorter);
-  if (!history || history.count > longer.length) return;
+  if (!history) return;
   known.delete(shorter);
   known.set(longer, history);
+  beginnings.set(shorter, history);
+}
+
+/** A list begins with the reports of a shorter one, whose columns need not be read from them again. */
+export function begins(longer: Report[], shorter: Report[]): void {
+  const history = known.get(longer);
+  if (history) beginnings.set(shorter, history);
 }

@@ -1,6 +1,6 @@
 /** One run as the page keeps it: settings, reports, some batches of episodes. */
 
-import { handOn, historyOf } from '../history';
+import { begins, handOn, historyOf } from '../history';
 import type {
   Batch,
   DeviceReport,
@@ -90,7 +90,11 @@ export class Run {
   /** Forgets what came after `iteration` steps. */
   cut(iteration: number): void {
     const before = (entry: { iteration: number }) => entry.iteration < iteration;
-    if ((this.reports.at(-1)?.iteration ?? -1) >= iteration) this.reports = this.reports.filter(before);
+    if ((this.reports.at(-1)?.iteration ?? -1) >= iteration) {
+      const shorter = this.reports.filter(before);
+      begins(this.reports, shorter);
+      this.reports = shorter;
+    }
     this.batches = this.batches.filter(before);
     this.measured = this.measured.filter(before);
     if (this.pinned !== null && this.pinned >= iteration) this.pinned = null;
