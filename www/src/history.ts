@@ -30,6 +30,11 @@ export class Column {
     this.length = iteration + 1;
   }
 
+  /** The numbers from one iteration to before another, as far as it goes: a look into it, no copy. */
+  part(from: number, to: number): Float64Array {
+    return this.room.subarray(Math.min(from, this.length), Math.min(to, this.length));
+  }
+
   /** A column of its own with the first `length` iterations. */
   upTo(length: number): Column {
     const column = new Column();

@@ -28,33 +28,38 @@ function spanOf(axis: number, most: number): number {
 }
 
 /** What stays of a span of a column, in order. */
-export function kept(column: Column, from: number, to: number): number[] {
-  let [first, last, lowest, highest, missing] = [-1, -1, -1, -1, false];
-  for (let i = from; i < to; i++) {
-    const value = column.at(i);
-    if (!Number.isFinite(value)) {
-      missing = true;
-      continue;
-    }
-    if (first < 0) [first, lowest, highest] = [i, i, i];
+function kept(column: Column, from: number, to: number): number[] {
+  const part = column.part(from, to);
+  // Places in the part; each number is looked at once, and there may be very many.
+  let [first, last, lowest, highest, count] = [-1, -1, 0, 0, 0];
+  let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (let i = 0; i < part.length; i++) {
+    const value = part[i] as number;
+    // Neither NaN nor infinite.
+    if (value - value !== 0) continue;
+    if (count === 0) first = i;
     last = i;
-    if (value < column.at(lowest)) lowest = i;
-    if (value > column.at(highest)) highest = i;
-  }
-  const places = first < 0 ? [] : [...new Set([first, lowest, highest, last])].sort((a, b) => a - b);
-  if (!missing) return places.map(i => column.at(i));
-  const found: number[] = [];
-  let before = from - 1;
-  for (const place of [...places, to]) {
-    // One of what lay between two values; what is not a number comes before what is merely missing.
-    let between: number | null = null;
-    for (let i = before + 1; i < place; i++) {
-      const value = column.at(i);
-      if (value === UNSOUND || (between === null && Number.isNaN(value))) between = value;
-      if (between === UNSOUND) break;
+    count += 1;
+    if (value < low) {
+      low = value;
+      lowest = i;
     }
-    if (between !== null) found.push(between);
-    if (place < to) found.push(column.at(place));
+    if (value > high) {
+      high = value;
+      highest = i;
+    }
+  }
+  const places = count === 0 ? [] : [...new Set([first, lowest, highest, last])].sort((a, b) => a - b);
+  const length = to - from;
+  if (count === length) return places.map(i => part[i] ?? NONE);
+  const found: number[] = [];
+  let before = -1;
+  for (const place of [...places, length]) {
+    // One of what lay between two values; what is not a number comes before what is merely missing.
+    const between = part.subarray(before + 1, place);
+    if (between.includes(UNSOUND)) found.push(UNSOUND);
+    else if (place > part.length || between.some(Number.isNaN)) found.push(NONE);
+    if (place < length) found.push(part[place] ?? NONE);
     before = place;
   }
   return found;

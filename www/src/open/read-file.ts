@@ -39,7 +39,8 @@ export function readFile(
     const end = (read: Read): void => {
       worker.terminate();
       giveUp = () => {};
-      resolve(read);
+      // What comes of it is a task of its own.
+      setTimeout(() => resolve(read));
     };
     giveUp = () => end({ kind: 'given up' });
     let run: RecordedRun | null = null;
