@@ -128,7 +128,7 @@ experiment! {
         "Root of every random draw: the same seed and settings give the same episodes, another seed shows how much of a result \
          is luck.",
         "一切随机抽样的源头：种子和设置相同，轨迹就相同；换一个种子，就能看出结果里有多少是运气。";
-    iterations: usize, "iters", Run, more, integer(60, 1, 2000), ["Training steps", "训练步数"], ["steps", "步"],
+    iterations: usize, "iters", Run, more, integer(60, 1, 100_000), ["Training steps", "训练步数"], ["steps", "步"],
         "How many training steps the run lasts; more steps mean more updates and a longer wait.",
         "整个运行持续多少个训练步；步数越多，更新越多，等待也越久。";
     held_out: usize, "held", Run, more, integer(128, 0, 1024), ["Held-out questions", "留出题数"], ["questions", "题"],

@@ -14,6 +14,6 @@ pub use provenance::{OtherTerm, Provenance, provenance};
 pub use report::{Report, TypeStatistics, summarise_episodes};
 pub use reproduction::{Reproduction, compare_expectation, expectation_of};
 pub use token_loss::{LogProbs, TokenLoss, policy_loss_of, token_losses};
-pub use warning::{Warning, WarningKind, warnings};
+pub use warning::{Warning, WarningKind, Watch};
 
 pub use crate::learner::UpdateStatistics;

@@ -5,6 +5,8 @@
 
 mod text;
 
+use std::collections::VecDeque;
+
 use crate::config::{CreditMethod, ExperimentConfig, PolicyLoss, RatioLevel, ScaleRewards};
 use crate::credit::{discounted_returns, uninformative_probability};
 use crate::environment::{self, Facts};
@@ -106,8 +108,8 @@ struct Finding {
     text: (String, String),
 }
 
-/// A rule looks at a run up to a step.
-type Rule = fn(&Run, usize) -> Option<Finding>;
+/// A rule looks at a run up to its last step.
+type Rule = fn(&Run, &Report) -> Option<Finding>;
 
 /// All rules, in the order of [`WarningKind`].
 const RULES: &[(WarningKind, Rule)] = &[
@@ -122,113 +124,154 @@ const RULES: &[(WarningKind, Rule)] = &[
     (WarningKind::MalformedRising, malformed_rising),
 ];
 
-/// The warnings of a run so far, one at most of each kind, by iteration and then kind. `reports` are those of all its steps in
-/// order; without any, what the settings alone decide. Takes time in proportion to the number of reports.
-pub fn warnings(reports: &[Report], config: &ExperimentConfig) -> Vec<Warning> {
-    let run = Run::of(reports, config);
-    let first = reports.first().map_or(0, |report| report.iteration);
-    let settings = [
-        (WarningKind::SingletonGroups, singleton_groups(config)),
-        (WarningKind::PairsScaled, pairs_scaled(config)),
-        (WarningKind::CallingPays, calling_pays(config)),
-    ];
-    let of_settings = settings.into_iter().filter_map(|(kind, finding)| Some((kind, first, finding?)));
-    let of_steps = RULES.iter().filter_map(|&(kind, rule)| {
-        let fires = |step: usize| Some((kind, reports[step].iteration, rule(&run, step)?));
-        (0..reports.len()).find_map(fires)
-    });
-    let warning = |(kind, iteration, finding): (WarningKind, usize, Finding)| {
-        let Finding { figure, bound, text: (text_en, text_zh) } = finding;
-        Warning { kind, iteration, figure, bound, text_en, text_zh }
-    };
-    let mut all: Vec<Warning> = of_settings.chain(of_steps).map(warning).collect();
-    all.sort_by_key(|warning| (warning.iteration, warning.kind));
-    all
+/// Watches a run: takes the reports of its steps one by one, in order. A step costs the same however many came before it.
+pub struct Watch {
+    run: Run,
+    found: Vec<Warning>,
 }
 
-/// A run as the rules see it: means over windows that end at each step, and extremes so far. One entry per report.
-struct Run<'a> {
-    reports: &'a [Report],
-    config: &'a ExperimentConfig,
-    train_success: Vec<f64>,
-    /// Of the held-out questions, which are the same in every step, or of the training ones where none are held out.
-    success: Vec<f64>,
-    /// The step at which `success` was best so far.
-    best: Vec<usize>,
-    mean_return: Vec<f64>,
-    no_signal: Vec<f64>,
-    entropy: Vec<f64>,
-    recent_entropy: Vec<f64>,
-    lowest_entropy: Vec<f64>,
-    malformed: Vec<f64>,
-    lowest_malformed: Vec<f64>,
-    clipped: Vec<f64>,
-    kl: Vec<f64>,
-}
+impl Watch {
+    /// Before the first step there are the warnings that the settings alone decide.
+    pub fn new(config: &ExperimentConfig) -> Self {
+        let of_settings = [
+            (WarningKind::SingletonGroups, singleton_groups(config)),
+            (WarningKind::PairsScaled, pairs_scaled(config)),
+            (WarningKind::CallingPays, calling_pays(config)),
+        ];
+        let found = of_settings.into_iter().filter_map(|(kind, finding)| Some(finding?.warning(kind, 0))).collect();
+        Watch { run: Run::new(config), found }
+    }
 
-impl<'a> Run<'a> {
-    fn of(reports: &'a [Report], config: &'a ExperimentConfig) -> Self {
-        let means = |window: usize, value: fn(&Report) -> f64| windowed(&reports.iter().map(value).collect::<Vec<_>>(), window);
-        // A step without an update (nothing was left to train on) says nothing of entropy: the last figure stands for it.
-        let mut known = f64::NAN;
-        let carried = |report: &Report| {
-            if report.update.updates > 0 {
-                known = report.update.entropy;
-            }
-            known
-        };
-        let entropies: Vec<f64> = reports.iter().map(carried).collect();
-        let success = means(WINDOW, |report| match report.held_out_episodes {
-            0 => report.train_success,
-            _ => report.held_out_success,
-        });
-        let recent_entropy = windowed(&entropies, SHORT_WINDOW);
-        let malformed = means(SHORT_WINDOW, |report| report.malformed);
-        Run {
-            reports,
-            config,
-            train_success: means(WINDOW, |report| report.train_success),
-            best: best_so_far(&success),
-            success,
-            mean_return: means(WINDOW, |report| report.mean_return),
-            no_signal: means(WINDOW, |report| report.no_signal_groups),
-            entropy: windowed(&entropies, WINDOW),
-            lowest_entropy: lowest_so_far(&recent_entropy),
-            recent_entropy,
-            lowest_malformed: lowest_so_far(&malformed),
-            malformed,
-            clipped: means(SHORT_WINDOW, |report| report.update.clip_fraction),
-            kl: means(SHORT_WINDOW, |report| report.update.approximate_kl),
+    /// Takes the report of the next step.
+    pub fn add(&mut self, report: &Report) {
+        self.run.add(report);
+        if self.run.steps == 1 {
+            self.found.iter_mut().for_each(|warning| warning.iteration = report.iteration);
         }
+        for &(kind, rule) in RULES {
+            if self.found.iter().any(|warning| warning.kind == kind) {
+                continue;
+            }
+            self.found.extend(rule(&self.run, report).map(|finding| finding.warning(kind, report.iteration)));
+        }
+    }
+
+    /// The warnings of the run so far, one at most of each kind, by iteration and then kind.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.found
     }
 }
 
-/// Mean over the last `window` reports up to each one; at the start over fewer.
-fn windowed(values: &[f64], window: usize) -> Vec<f64> {
-    let mean = |step: usize| {
-        let last = &values[(step + 1).saturating_sub(window)..=step];
-        last.iter().sum::<f64>() / last.len() as f64
-    };
-    (0..values.len()).map(mean).collect()
+impl Finding {
+    fn warning(self, kind: WarningKind, iteration: usize) -> Warning {
+        let Finding { figure, bound, text: (text_en, text_zh) } = self;
+        Warning { kind, iteration, figure, bound, text_en, text_zh }
+    }
 }
 
-fn lowest_so_far(values: &[f64]) -> Vec<f64> {
-    let lower = |lowest: &mut f64, &value: &f64| {
-        *lowest = lowest.min(value);
-        Some(*lowest)
-    };
-    values.iter().scan(f64::INFINITY, lower).collect()
+/// A run at its last step, as the rules see it: means over windows that end there, and extremes so far.
+struct Run {
+    config: ExperimentConfig,
+    steps: usize,
+    train_success: Window<WINDOW>,
+    /// Of the held-out questions, which are the same in every step, or of the training ones where none are held out.
+    success: Window<WINDOW>,
+    mean_return: Window<WINDOW>,
+    /// The means at the last step at which `success` was best.
+    best: Best,
+    no_signal: Window<WINDOW>,
+    /// Entropy after the last update.
+    last_entropy: f64,
+    entropy: Window<WINDOW>,
+    recent_entropy: Window<SHORT_WINDOW>,
+    lowest_entropy: f64,
+    malformed: Window<SHORT_WINDOW>,
+    lowest_malformed: f64,
+    clipped: Window<SHORT_WINDOW>,
+    kl: Window<SHORT_WINDOW>,
+    /// Lengths of the last gradients before that of this step. Steps in which no group had a signal have none.
+    norms: VecDeque<f64>,
+    norm: f64,
 }
 
-/// Where the highest value up to each place is; the last of equals.
-fn best_so_far(values: &[f64]) -> Vec<usize> {
-    let better = |best: &mut usize, step: usize| {
-        if values[step] >= values[*best] {
-            *best = step;
+/// Means at the step at which success was best.
+#[derive(Clone, Copy)]
+struct Best {
+    success: f64,
+    train_success: f64,
+    mean_return: f64,
+}
+
+impl Run {
+    fn new(config: &ExperimentConfig) -> Self {
+        Run {
+            config: config.clone(),
+            steps: 0,
+            train_success: Window::default(),
+            success: Window::default(),
+            mean_return: Window::default(),
+            best: Best { success: f64::NAN, train_success: f64::NAN, mean_return: f64::NAN },
+            no_signal: Window::default(),
+            last_entropy: f64::NAN,
+            entropy: Window::default(),
+            recent_entropy: Window::default(),
+            lowest_entropy: f64::INFINITY,
+            malformed: Window::default(),
+            lowest_malformed: f64::INFINITY,
+            clipped: Window::default(),
+            kl: Window::default(),
+            norms: VecDeque::new(),
+            norm: 0.0,
         }
-        Some(*best)
-    };
-    (0..values.len()).scan(0, better).collect()
+    }
+
+    fn add(&mut self, report: &Report) {
+        let update = &report.update;
+        self.steps += 1;
+        self.train_success.add(report.train_success);
+        self.success.add(if report.held_out_episodes == 0 { report.train_success } else { report.held_out_success });
+        self.mean_return.add(report.mean_return);
+        let (success, train_success, mean_return) = (self.success.mean(), self.train_success.mean(), self.mean_return.mean());
+        if self.steps == 1 || success >= self.best.success {
+            self.best = Best { success, train_success, mean_return };
+        }
+        self.no_signal.add(report.no_signal_groups);
+        // A step without an update (nothing was left to train on) says nothing of entropy: the last figure stands for it.
+        if update.updates > 0 {
+            self.last_entropy = update.entropy;
+        }
+        self.entropy.add(self.last_entropy);
+        self.recent_entropy.add(self.last_entropy);
+        self.lowest_entropy = self.lowest_entropy.min(self.recent_entropy.mean());
+        self.malformed.add(report.malformed);
+        self.lowest_malformed = self.lowest_malformed.min(self.malformed.mean());
+        self.clipped.add(update.clip_fraction);
+        self.kl.add(update.approximate_kl);
+        if self.norm > 0.0 {
+            self.norms.push_back(self.norm);
+        }
+        if self.norms.len() > SPIKE_STEPS {
+            self.norms.pop_front();
+        }
+        self.norm = update.gradient_norm;
+    }
+}
+
+/// The last values of a measure, at the start fewer than `SIZE`.
+#[derive(Default)]
+struct Window<const SIZE: usize>(VecDeque<f64>);
+
+impl<const SIZE: usize> Window<SIZE> {
+    fn add(&mut self, value: f64) {
+        if self.0.len() == SIZE {
+            self.0.pop_front();
+        }
+        self.0.push_back(value);
+    }
+
+    fn mean(&self) -> f64 {
+        self.0.iter().sum::<f64>() / self.0.len() as f64
+    }
 }
 
 /// A finding if the figure is at or over its bound.
@@ -290,40 +333,39 @@ fn calling_pays(config: &ExperimentConfig) -> Option<Finding> {
     (calling > solving).then(|| Finding { figure: calling, bound: solving, text: text::calling_pays(calling, solving) })
 }
 
-fn no_signal(run: &Run, step: usize) -> Option<Finding> {
-    let (share, success, group) = (run.no_signal[step], run.train_success[step], run.config.num_generations);
+fn no_signal(run: &Run, _: &Report) -> Option<Finding> {
+    let (share, success, group) = (run.no_signal.mean(), run.train_success.mean(), run.config.num_generations);
     // Groups of one never have a signal, which has its own warning.
-    if step + 1 < WINDOW || success >= LEARNED || group == 1 {
+    if run.steps < WINDOW || success >= LEARNED || group == 1 {
         return None;
     }
     over(share, NO_SIGNAL, || text::no_signal(share, success, group, uninformative_probability(success, group)))
 }
 
-fn entropy_collapse(run: &Run, step: usize) -> Option<Finding> {
-    let (figure, success) = (run.entropy[step], run.train_success[step]);
-    let collapsed = step + 1 >= WINDOW && figure < ENTROPY_FLOOR && success < LOW_SUCCESS;
+fn entropy_collapse(run: &Run, _: &Report) -> Option<Finding> {
+    let (figure, success) = (run.entropy.mean(), run.train_success.mean());
+    let collapsed = run.steps >= WINDOW && figure < ENTROPY_FLOOR && success < LOW_SUCCESS;
     collapsed.then(|| Finding { figure, bound: ENTROPY_FLOOR, text: text::entropy_collapse(figure, success) })
 }
 
-fn entropy_rising(run: &Run, step: usize) -> Option<Finding> {
-    let (figure, lowest) = (run.recent_entropy[step], run.lowest_entropy[step]);
+fn entropy_rising(run: &Run, _: &Report) -> Option<Finding> {
+    let (figure, lowest) = (run.recent_entropy.mean(), run.lowest_entropy);
     let bound = (lowest * ENTROPY_RISE).max(lowest + ENTROPY_RISE_NATS);
     over(figure, bound, || text::entropy_rising(figure, lowest))
 }
 
-fn reward_hacked(run: &Run, step: usize) -> Option<Finding> {
-    let best = run.best[step];
-    let fall = run.success[best] - run.success[step];
-    let (before, now) = (run.mean_return[best], run.mean_return[step]);
+fn reward_hacked(run: &Run, _: &Report) -> Option<Finding> {
+    let (best, success) = (run.best, run.success.mean());
+    let now = run.mean_return.mean();
     // Where training success rises, so may the return: questions of a step differ from those held out.
-    if now - before < HACKED || run.train_success[step] > run.train_success[best] {
+    if now - best.mean_return < HACKED || run.train_success.mean() > best.train_success {
         return None;
     }
-    over(fall, HACKED, || text::reward_hacked([before, now], [run.success[best], run.success[step]]))
+    over(best.success - success, HACKED, || text::reward_hacked([best.mean_return, now], [best.success, success]))
 }
 
-fn ratio_off(run: &Run, step: usize) -> Option<Finding> {
-    let update = &run.reports[step].update;
+fn ratio_off(_: &Run, report: &Report) -> Option<Finding> {
+    let update = &report.update;
     match update.updates {
         0 => None,
         1 => over(update.ratio_deviation, RATIO_MISMATCH, || text::ratio_mismatch(update.ratio_deviation)),
@@ -331,24 +373,24 @@ fn ratio_off(run: &Run, step: usize) -> Option<Finding> {
     }
 }
 
-fn clip_fraction_high(run: &Run, step: usize) -> Option<Finding> {
+fn clip_fraction_high(run: &Run, _: &Report) -> Option<Finding> {
     let bound = match run.config.ratio_level {
         RatioLevel::Token => CLIPPED,
         _ => CLIPPED_SEQUENCE,
     };
-    over(run.clipped[step], bound, || text::clip_fraction_high(run.clipped[step]))
+    let figure = run.clipped.mean();
+    over(figure, bound, || text::clip_fraction_high(figure))
 }
 
-fn kl_high(run: &Run, step: usize) -> Option<Finding> {
-    over(run.kl[step], KL, || text::kl_high(run.kl[step]))
+fn kl_high(run: &Run, _: &Report) -> Option<Finding> {
+    let figure = run.kl.mean();
+    over(figure, KL, || text::kl_high(figure))
 }
 
-fn gradient_spike(run: &Run, step: usize) -> Option<Finding> {
-    let norm = |report: &Report| report.update.gradient_norm;
-    // Steps in which no group had a signal have no gradient.
-    let mut earlier: Vec<f64> = run.reports[..step].iter().rev().map(norm).filter(|&norm| norm > 0.0).take(SPIKE_STEPS).collect();
+fn gradient_spike(run: &Run, _: &Report) -> Option<Finding> {
+    let mut earlier: Vec<f64> = run.norms.iter().copied().collect();
     earlier.sort_by(f64::total_cmp);
-    let (figure, highest) = (norm(&run.reports[step]), earlier.last().copied()?);
+    let (figure, highest) = (run.norm, earlier.last().copied()?);
     let median = earlier[earlier.len() / 2];
     // As a task is learned gradients become small, and one of the old size is no spike.
     if earlier.len() < SPIKE_STEPS_LEAST || figure <= highest {
@@ -357,8 +399,8 @@ fn gradient_spike(run: &Run, step: usize) -> Option<Finding> {
     over(figure, SPIKE * median, || text::gradient_spike(figure, median))
 }
 
-fn malformed_rising(run: &Run, step: usize) -> Option<Finding> {
-    let (figure, lowest) = (run.malformed[step], run.lowest_malformed[step]);
+fn malformed_rising(run: &Run, _: &Report) -> Option<Finding> {
+    let (figure, lowest) = (run.malformed.mean(), run.lowest_malformed);
     over(figure, lowest + MALFORMED_RISE, || text::malformed_rising(figure, lowest))
 }
 

@@ -167,12 +167,24 @@ pub fn episode_lines(batch: JsValue, config: JsValue, truth: JsValue) -> Result<
     text.map_err(|error| JsValue::from_str(&error.to_string()))
 }
 
-/// Early warnings of a run with some settings: a list of `Warning`. `reports` are those of all its steps so far, in order; an
-/// empty list gives what the settings alone decide.
+/// Watches a run for what its reports say is going wrong.
 #[wasm_bindgen]
-pub fn warnings(reports: JsValue, config: JsValue) -> Result<JsValue, JsValue> {
-    let reports: Vec<Report> = from_js(reports)?;
-    to_js(&metrics::warnings(&reports, &read(&config).config))
+pub struct Watch(metrics::Watch);
+
+#[wasm_bindgen]
+impl Watch {
+    /// Before the first report there is what the settings, an `ExperimentConfig`, alone decide.
+    #[wasm_bindgen(constructor)]
+    pub fn new(config: JsValue) -> Watch {
+        Watch(metrics::Watch::new(&read(&config).config))
+    }
+
+    /// Takes the `Report`s of the next steps, in order; gives all warnings so far, a list of `Warning`.
+    pub fn add(&mut self, reports: JsValue) -> Result<JsValue, JsValue> {
+        let reports: Vec<Report> = from_js(reports)?;
+        reports.iter().for_each(|report| self.0.add(report));
+        to_js(self.0.warnings())
+    }
 }
 
 /// The tokens that may follow the beginning of an action under the grammar of the environment that an `ExperimentConfig` names, in

@@ -117,7 +117,7 @@ test('a file that is too large is not even read', async () => {
   const { page } = session;
   await page.evaluate(() => {
     const file = new File(['{}'], 'large.json');
-    Object.defineProperty(file, 'size', { value: 65e6 });
+    Object.defineProperty(file, 'size', { value: 201e6 });
     file.arrayBuffer = () => {
       throw new Error('read');
     };
@@ -126,7 +126,7 @@ test('a file that is too large is not even read', async () => {
     Object.defineProperty(event, 'dataTransfer', { value: { types: ['Files'], files: [file] } });
     document.body.dispatchEvent(event);
   });
-  await said(page).getByText('large.json has 65 MB; the page opens files of at most 64 MB').waitFor();
+  await said(page).getByText('large.json has 201 MB; the page opens files of at most 200 MB').waitFor();
   assertClean(session);
 });
 

@@ -74,6 +74,19 @@ test('case 1: numbers far out of bounds, or none, are clamped and named; the pag
   assertClean(session);
 });
 
+test('a link may ask for 100,000 steps; for more it gets as many, and the remark names them', { timeout: 120_000 }, async () => {
+  const session = await open(await context(browser), '#v=1&env=search&seed=1&iters=100000');
+  const { page } = session;
+  await page.getByText('More settings').click();
+  assert.equal(await page.locator('#iterations').inputValue(), '100000');
+  assert.doesNotMatch(await notes(page), /iterations/);
+  await go(page, 'v=1&env=search&seed=1&iters=100001');
+  assert.match(await notes(page), /iterations: 100001 is not a whole number from 1 to 100000; 100000 is used instead/);
+  assert.equal(await page.locator('#iterations').inputValue(), '100000');
+  await assertUsable(page, 'beyond the bound');
+  assertClean(session);
+});
+
 test('case 17: a second link in the same tab stops what runs and starts nothing; back and forward follow', { timeout: 240_000 }, async () => {
   const session = await open(await context(browser), `${TINY}&iters=2000&seeds=2`);
   const { page } = session;

@@ -1,66 +1,47 @@
-/** What curves are drawn from: reports of runs on one axis of iterations, and the spread over the seeds of a series. */
+/** What is drawn beside the run on show: other runs on the same axis of iterations, and the spread over the seeds of a series. */
 
+import { Column, type History, historyOf, UNSOUND } from './history';
 import type { Report } from './protocol';
 
-/** One value per iteration; null where there is none, NaN where it was not a number. */
-export type Values = (number | null)[];
-
-/** A number that a message or a file could not hold was not a number. */
-export const number = (value: number | null): number => value ?? Number.NaN;
-
-/** The iterations 0 to the last one of any of these runs. */
-export function iterationsOf(runs: Report[][]): number[] {
-  const last = Math.max(-1, ...runs.map(reports => reports.at(-1)?.iteration ?? -1));
-  return Array.from({ length: last + 1 }, (_, iteration) => iteration);
-}
-
-/** A measure of a run at every iteration of the axis. */
-export function along(x: number[], reports: Report[], of: (report: Report) => number | null): Values {
-  const values: Values = x.map(() => null);
-  for (const report of reports) if (report.iteration < values.length) values[report.iteration] = of(report);
-  return values;
-}
-
-/** Lowest, mean and highest of several runs; null beyond the shortest one, NaN where any of them is not a number. */
-export interface Spread {
-  low: Values;
-  mean: Values;
-  high: Values;
-}
-
-export function spreadOf(runs: Values[]): Spread {
-  const length = Math.max(0, ...runs.map(values => values.length));
-  const spread: Spread = { low: [], mean: [], high: [] };
-  for (let i = 0; i < length; i++) {
-    const values = runs.map(run => run[i] ?? null);
-    const there = values.filter(value => value !== null);
-    const whole = there.length === values.length;
-    const sound = there.every(value => Number.isFinite(value));
-    const put = (value: number) => (whole ? (sound ? value : Number.NaN) : null);
-    spread.low.push(put(Math.min(...there)));
-    spread.mean.push(put(there.reduce((sum, value) => sum + value, 0) / there.length));
-    spread.high.push(put(Math.max(...there)));
-  }
-  return spread;
-}
-
-/** What is drawn beside the run on show: one run, or the mean of several with their spread. */
+/** One run, or the mean of several with their spread. */
 export interface Beside {
-  line: Values;
-  band: { low: Values; high: Values } | null;
+  line: Column;
+  band: { low: Column; high: Column } | null;
+}
+
+/** Lowest, mean and highest of several runs; none beyond the shortest one, unsound where any of them is. */
+export function spreadOf(runs: Column[]): { low: Column; mean: Column; high: Column } {
+  const length = Math.max(0, ...runs.map(run => run.length));
+  const [low, mean, high] = [new Column(), new Column(), new Column()];
+  for (let i = 0; i < length; i++) {
+    let [lowest, sum, highest, none] = [Number.POSITIVE_INFINITY, 0, Number.NEGATIVE_INFINITY, false];
+    for (const run of runs) {
+      const value = run.at(i);
+      if (Number.isNaN(value)) none = true;
+      lowest = Math.min(lowest, value);
+      highest = Math.max(highest, value);
+      sum += value;
+    }
+    // A sum with something unsound is that too.
+    const put = (column: Column, value: number) => column.put(i, none ? null : sum === UNSOUND ? UNSOUND : value);
+    put(low, lowest);
+    put(mean, sum / runs.length);
+    put(high, highest);
+  }
+  return { low, mean, high };
 }
 
 /** A measure of other runs over the iterations from 0; null where there are none. */
-export function beside(runs: Report[][], of: (report: Report) => number | null): Beside | null {
-  const x = iterationsOf(runs);
-  const [first, ...others] = runs.map(reports => along(x, reports, of));
+export function beside(runs: Report[][], of: (history: History) => Column | undefined): Beside | null {
+  const columns = runs.map(reports => of(historyOf(reports)) ?? new Column());
+  const [first, ...others] = columns;
   if (!first) return null;
   if (others.length === 0) return { line: first, band: null };
-  const { low, mean, high } = spreadOf([first, ...others]);
+  const { low, mean, high } = spreadOf(columns);
   return { line: mean, band: { low, high } };
 }
 
-/** Values on a longer axis. */
-export function padded(values: Values, length: number): Values {
-  return values.length < length ? [...values, ...Array<null>(length - values.length).fill(null)] : values;
+/** The iterations from 0 that any of these runs reaches over. */
+export function reach(runs: Report[][]): number {
+  return Math.max(0, ...runs.map(reports => historyOf(reports).length));
 }

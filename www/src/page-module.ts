@@ -33,6 +33,14 @@ export interface Frozen {
   free(): void;
 }
 
+/** A run that is watched: a step costs the same however many came before it. */
+export interface Watch {
+  /** Takes the reports of the next steps; gives all warnings so far, in the order of the steps. */
+  add(reports: Report[]): Warning[];
+  /** Gives the memory back. */
+  free(): void;
+}
+
 export interface PageModule {
   /** Every setting and environment, as declared in Rust. */
   describe(): Description;
@@ -76,8 +84,10 @@ export interface PageModule {
   ) => Frozen;
   /** The settings in which two experiments differ. */
   differences(a: ExperimentConfig, b: ExperimentConfig): Difference[];
-  /** What the reports of a run say is going wrong, in the order of its steps. */
-  warnings(reports: Report[], config: ExperimentConfig): Warning[];
+  /** Watches a run for what its reports say is going wrong. */
+  Watch: new (
+    config: ExperimentConfig,
+  ) => Watch;
   /** The tokens that may follow the beginning of an action under the environment's grammar; none after its end. */
   legal_tokens(config: ExperimentConfig, beginning: Uint8Array): Uint8Array;
   /** Names of the tokens, indexed by token id. */

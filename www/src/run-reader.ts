@@ -254,8 +254,8 @@ function measured(fields: Fields, path: string, turnsOf: Map<number, number[]>):
 }
 
 /** Iterations rise from entry to entry: curves and pages rely on it. */
-function rising(entries: [Fields, string][]): void {
-  let before = -1;
+function rising(entries: [Fields, string][], after = -1): void {
+  let before = after;
   for (const [entry, path] of entries) {
     const iteration = count(entry.iteration, `${path}.iteration`);
     check(iteration > before, `${path}.iteration`, `${iteration} after ${before}`);
@@ -286,10 +286,10 @@ export function readRun(value: unknown, vocabulary: number): RecordedRun {
   return value as RecordedRun;
 }
 
-/** Kept reports of a run, one a step. */
-export function readReports(value: unknown): Report[] {
+/** Some of the kept reports of a run, one a step, which come after the step `before`. */
+export function readReports(value: unknown, before: number): Report[] {
   const reports = objects(value, 'reports');
-  rising(reports);
+  rising(reports, before);
   const plain = (fields: Fields, names: string[], path: string) => {
     for (const name of names) check(typeof fields[name] === 'number', `${path}.${name}`, 'not a number');
   };

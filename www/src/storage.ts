@@ -36,6 +36,9 @@ const KEPT_CHECKPOINTS = 10;
 /** Steps of a run whose episodes are kept: the last two, and some of the way. */
 const KEPT_EPISODES = 6;
 
+/** Reports of a run that are read at a time. */
+const REPORTS = 250;
+
 /** How long the storage may take to open, in milliseconds. */
 const OPENING = 5000;
 
@@ -114,8 +117,9 @@ export class Storage {
     return (await this.database.getAll('runs')).filter(isRun).sort((a, b) => b.updated - a.updated);
   }
 
-  async reports(id: string): Promise<Report[]> {
-    return await this.database.getAll('reports', of(id));
+  /** The next reports of a run from a step on, in order; none after the last one. A long run has too many to be taken at once. */
+  async reports(id: string, iteration: number): Promise<Report[]> {
+    return await this.database.getAll('reports', from(id, iteration), REPORTS);
   }
 
   /** After how many steps there are checkpoints of a run, in order. */

@@ -1,14 +1,14 @@
 //! `turnwise train`: a run into a folder.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressStyle};
 use turnwise::config::{self, ExperimentConfig, WarmStart};
 use turnwise::environment::{REGISTRY, warm_start_name};
-use turnwise::metrics::{WarningKind, warnings};
+use turnwise::metrics::Watch;
 use turnwise::policy::{Checkpoint, Policy, PolicyConfig, Precision};
 use turnwise::reward::RewardTable;
 use turnwise::rollout::Trajectory;
@@ -69,7 +69,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let bar = ProgressBar::new(config.iterations as u64)
         .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}").unwrap_or(ProgressStyle::default_bar()));
     let mut failure = None;
-    let mut warned: Vec<WarningKind> = Vec::new();
+    let (mut watch, mut warned) = (Watch::new(&config), 0);
     bar.set_position(first as u64);
     for iteration in first..config.iterations {
         let player = trainer.policy();
@@ -101,12 +101,13 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             "train {:.2}  held-out {:.2}  return {:.2}  calls {:.2}  {:.0} tokens/s",
             report.train_success, report.held_out_success, report.mean_return, report.calls, report.tokens_per_second
         ));
-        recorded.reports.push(report);
-        for warning in warnings(&recorded.reports, &config) {
-            if !warned.contains(&warning.kind) {
-                bar.suspend(|| eprintln!("warning at iteration {}: {}", warning.iteration, warning.text_en));
-                warned.push(warning.kind);
-            }
+        watch.add(&report);
+        for warning in &watch.warnings()[warned..] {
+            bar.suspend(|| eprintln!("warning at iteration {}: {}", warning.iteration, warning.text_en));
+        }
+        warned = watch.warnings().len();
+        if given(matches, "record").is_some() {
+            recorded.reports.push(report);
         }
         if (iteration + 1).is_multiple_of(CHECKPOINT_EVERY) {
             save(&checkpoint_file, &checkpoint_bytes(&trainer)?)?;
@@ -153,19 +154,29 @@ pub struct Lines {
 
 impl Lines {
     /// A file that goes on after the lines of the steps before `first`, which a run that was interrupted has left; those of later
-    /// steps are dropped. With `first` 0 an empty one.
+    /// steps are dropped. With `first` 0 an empty one. A long run has left more than fits in memory: its lines are copied one by
+    /// one to a file beside this one, which then takes its place.
     pub fn go_on(path: PathBuf, first: usize) -> Result<Self, Failure> {
         #[derive(serde::Deserialize)]
         struct Step {
             iteration: usize,
         }
-        let earlier = if first > 0 { std::fs::read_to_string(&path).unwrap_or_default() } else { String::new() };
-        let mut lines = Lines::create(path)?;
-        let before = |line: &&str| serde_json::from_str::<Step>(line).is_ok_and(|step| step.iteration < first);
-        for line in earlier.lines().filter(before) {
-            lines.write(line)?;
+        let Some(earlier) = (first > 0).then(|| File::open(&path).ok()).flatten() else {
+            return Lines::create(path);
+        };
+        let mut beside = path.clone().into_os_string();
+        beside.push(".part");
+        let mut lines = Lines::create(PathBuf::from(&beside))?;
+        for line in BufReader::new(earlier).split(b'\n') {
+            let line = line.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+            // The last line of a run that was killed may be cut short.
+            if serde_json::from_slice::<Step>(&line).is_ok_and(|step| step.iteration < first) {
+                lines.write(&String::from_utf8_lossy(&line))?;
+            }
         }
-        Ok(lines)
+        lines.flush()?;
+        std::fs::rename(&beside, &path).map_err(|error| format!("cannot replace {}: {error}", path.display()))?;
+        Ok(Lines { path, ..lines })
     }
 
     pub fn create(path: PathBuf) -> Result<Self, Failure> {

@@ -65,6 +65,15 @@ fn only_note(link: &str) -> Option<Note> {
 }
 
 #[test]
+fn a_run_has_at_most_a_hundred_thousand_steps() {
+    assert_eq!(only_note("v=1&iters=100000"), None);
+    assert_eq!(from_link("v=1&iters=100000", REGISTRY).config.iterations, 100_000);
+    let note = only_note("v=1&iters=100001").expect("a note");
+    assert_eq!((note.field.as_str(), note.kind, note.used.as_str()), ("iterations", NoteKind::Clamped, "100000"));
+    assert_eq!(from_link("v=1&iters=100001", REGISTRY).config.iterations, 100_000);
+}
+
+#[test]
 fn every_number_given_badly_is_clamped_or_refused_by_name() {
     for (setting, key) in SETTINGS.iter().zip(super::super::experiment::LINK_KEYS) {
         let (low, high) = match setting.kind {

@@ -66,6 +66,13 @@ fn defaults() -> ExperimentConfig {
     ExperimentConfig::defaults("search", REGISTRY)
 }
 
+/// The warnings after these reports.
+fn warnings(reports: &[Report], config: &ExperimentConfig) -> Vec<Warning> {
+    let mut watch = Watch::new(config);
+    reports.iter().for_each(|report| watch.add(report));
+    watch.warnings().to_vec()
+}
+
 fn kinds(warnings: &[Warning]) -> Vec<WarningKind> {
     warnings.iter().map(|warning| warning.kind).collect()
 }
@@ -106,6 +113,22 @@ fn t_52_a_healthy_run_gets_no_warning() {
     assert!(reports.last().expect("reports").held_out_success > LEARNED);
     assert_eq!(warnings(&reports, &defaults()), []);
     assert_eq!(warnings(&[], &defaults()), []);
+}
+
+#[test]
+fn a_run_is_watched_for_as_long_as_it_lasts() {
+    // A spike after more steps than any window holds, against the gradients just before it.
+    let config = defaults();
+    let mut watch = Watch::new(&config);
+    let quiet = &healthy()[0];
+    for iteration in 0..100_000 {
+        let mut report = Report { iteration, ..quiet.clone() };
+        report.update.gradient_norm = if iteration == 99_999 { 2.0 } else { 0.1 };
+        assert_eq!(watch.warnings(), [], "{iteration}");
+        watch.add(&report);
+    }
+    assert_eq!(kinds(watch.warnings()), [GradientSpike]);
+    assert_eq!((watch.warnings()[0].iteration, watch.warnings()[0].bound), (99_999, 0.5));
 }
 
 #[test]

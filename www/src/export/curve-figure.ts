@@ -158,7 +158,9 @@ export function chartFigure(caption: Caption, data: ChartData, colours: Colours)
 
 export interface MeasureRow {
   name: string;
-  values: number[];
+  /** Iterations at which there are values. */
+  x: number[];
+  values: (number | null)[];
   atHead: string;
   latest: string;
 }
@@ -178,9 +180,9 @@ export function measuresFigure(
   heads.forEach((head, i) => {
     shapes.push({ kind: 'text', x: i === 0 ? first : second, y: 10, text: head, size: 10, fill: muted, anchor: 'end' });
   });
-  rows.forEach(({ name, values, atHead, latest }, row) => {
+  rows.forEach(({ name, x, values, atHead, latest }, row) => {
     const base = 20 + (row + 1) * step;
-    const finite = values.filter(Number.isFinite);
+    const finite = values.filter(there);
     const [low, high] = [Math.min(...finite), Math.max(...finite)];
     const toX = (i: number) => nameWidth + (i / Math.max(1, length - 1)) * curve;
     const toY = (value: number) => (high > low ? base - 4 - ((value - low) / (high - low)) * (step - 10) : base - step / 2);
@@ -196,26 +198,26 @@ export function measuresFigure(
       line: 1,
     });
     shapes.push({ kind: 'text', x: 0, y: base - 9, text: name, size: 11, fill: ink });
-    const drawn = pieces(values, (i, value) => [toX(i), toY(value)]);
+    const drawn = pieces(values, (i, value) => [toX(x[i] ?? 0), toY(value)]);
     shapes.push({ kind: 'path', points: drawn.filter(piece => piece.length > 1), stroke: ink, line: 1.2 });
     for (const piece of drawn) {
       const [alone] = piece;
       if (piece.length === 1 && alone) shapes.push({ kind: 'circle', x: alone[0], y: alone[1], radius: 1.5, fill: ink });
     }
-    const crosses = values.flatMap((value, i): [number, number][][] =>
-      Number.isFinite(value)
-        ? []
-        : [
-            [
-              [toX(i) - 3, base - 9],
-              [toX(i) + 3, base - 3],
-            ],
-            [
-              [toX(i) - 3, base - 3],
-              [toX(i) + 3, base - 9],
-            ],
-          ],
-    );
+    const crosses = values.flatMap((value, i): [number, number][][] => {
+      if (value === null || Number.isFinite(value)) return [];
+      const at = toX(x[i] ?? 0);
+      return [
+        [
+          [at - 3, base - 9],
+          [at + 3, base - 3],
+        ],
+        [
+          [at - 3, base - 3],
+          [at + 3, base - 9],
+        ],
+      ];
+    });
     if (crosses.length > 0) shapes.push({ kind: 'path', points: crosses, stroke: ink, line: 1.2 });
     if (at !== null)
       shapes.push({

@@ -2,6 +2,7 @@
 
 import { methodOf } from '../credit-scale';
 import { fixed, percent, promptLabel } from '../format';
+import { historyOf } from '../history';
 import { MEASURES, measured as number } from '../parts/measures';
 import type { Dot } from '../parts/scatter';
 import type { CreditAccuracy, CreditMethod, ExperimentConfig, MeasuredCredit, Provenance, Report } from '../protocol';
@@ -10,6 +11,7 @@ import { experiment } from '../state/experiment.svelte';
 import { trainer } from '../state/trainer.svelte';
 import { say, words } from '../state/ui.svelte';
 import { view } from '../state/view.svelte';
+import { Thinner } from '../thin';
 import type { TurnSlopes } from '../whatif';
 import { accuracyFigure, scatterFigure } from './credit-figure';
 import { type ChartData, chartFigure, measuresFigure } from './curve-figure';
@@ -50,15 +52,22 @@ export function chartOnPage(title: string, data: ChartOnPage): Figure {
   return chartFigure(caption(title, trainer.run?.config ?? null), { ...data, ...more }, lightColours());
 }
 
+/** Pieces of the axis that a small curve of a figure tells apart. */
+const PIECES = 512;
+
 export function measuresOnPage(reports: Report[], xMax: number, head: number | null): Figure {
   const w = words();
   const latest = reports.at(-1);
   const at = reports.findIndex(report => report.iteration === head);
-  const rows = MEASURES.map(({ key, of, format }) => {
+  const { measures } = historyOf(reports);
+  const rows = MEASURES.map(({ key, of, format }, i) => {
     const shown = reports[at];
+    const column = measures[i];
+    const { x, values } = new Thinner().thin(column ? [column] : [], xMax, PIECES);
     return {
       name: w.curves.measures[key],
-      values: reports.map(report => number(of(report))),
+      x,
+      values: values[0] ?? [],
       atHead: shown ? format(number(of(shown))) : '–',
       latest: latest ? format(number(of(latest))) : '–',
     };
@@ -67,7 +76,7 @@ export function measuresOnPage(reports: Report[], xMax: number, head: number | n
     at >= 0 && head !== null ? w.curves.at(head) : '',
     latest ? w.curves.at(latest.iteration) : '',
   ];
-  const data = { rows, length: xMax, at: at >= 0 ? at : null, heads };
+  const data = { rows, length: xMax, at: at >= 0 ? head : null, heads };
   return measuresFigure(caption(w.curves.others, trainer.run?.config ?? null), data, lightColours());
 }
 

@@ -14,6 +14,9 @@ export interface RunData {
 /** Bytes of episodes that a file holds at most: it must stay within what the page opens. */
 export const EPISODE_BYTES = 48e6;
 
+/** Reports that are written at a time. */
+const REPORTS = 1000;
+
 /** Which batches matter most: the one on show, those with measured credit, the first, the last, then evenly through the run. */
 export function byImportance(batches: Batch[], shown: number | null, measured: MeasuredCredit[]): Batch[] {
   const known = new Set(measured.map(entry => entry.iteration));
@@ -37,9 +40,10 @@ export async function runFile(
   { config, madeWith, reports, batches, measured }: RunData,
   shown: number | null,
   limit = EPISODE_BYTES,
-): Promise<{ parts: string[]; kept: number }> {
+): Promise<{ parts: BlobPart[]; kept: number }> {
   let bytes = 0;
-  const written = new Map<number, string>();
+  // As bytes at once: to turn all text into bytes in the end would hold the page up.
+  const written = new Map<number, Blob>();
   for (const batch of byImportance(batches, shown, measured)) {
     const pieces: string[] = [];
     // Its trajectories are by far the most of it.
@@ -56,13 +60,20 @@ export async function runFile(
     const text = `${JSON.stringify(rest).slice(0, -1)},"trajectories":[${pieces.join(',')}]}`;
     if (bytes + text.length > limit && written.size > 0) break;
     bytes += text.length;
-    written.set(batch.iteration, text);
+    written.set(batch.iteration, new Blob([text]));
     await breathe();
   }
   const kept = batches.filter(batch => written.has(batch.iteration));
   const truths = measured.filter(entry => written.has(entry.iteration));
+  const steps: Blob[] = [];
+  for (let from = 0; from < reports.length; from += REPORTS) {
+    steps.push(new Blob([from > 0 ? ',' : '', JSON.stringify(reports.slice(from, from + REPORTS)).slice(1, -1)]));
+    await breathe();
+  }
   const parts = [
-    `{"config":${JSON.stringify(config)},"made_with":${JSON.stringify(madeWith)},"reports":${JSON.stringify(reports)},"batches":[`,
+    `{"config":${JSON.stringify(config)},"made_with":${JSON.stringify(madeWith)},"reports":[`,
+    ...steps,
+    '],"batches":[',
     ...kept.flatMap(({ iteration }, i) => [i > 0 ? ',' : '', written.get(iteration) ?? '']),
     `],"measured":${JSON.stringify(truths)}}`,
   ];

@@ -18,11 +18,11 @@ export interface Saved {
 const saved = (name: string): Saved => ({ name, part: null });
 
 /** The reports of the run on show as CSV. */
-export function saveCurves(run: Run): Saved {
+export async function saveCurves(run: Run): Promise<Saved> {
   const environment = experiment.description?.environments.find(entry => entry.name === run.config.environment);
   const types = (environment?.question_types ?? []).map((type, i) => `by_type.${i}: ${type.en}`);
   const name = fileName(run.config, 'curves', 'csv');
-  save(name, [reportsCsv(run.reports, [`Turnwise ${experiment.linkOf(run.config)}`, ...types])], 'text/csv');
+  save(name, await reportsCsv(run.reports, [`Turnwise ${experiment.linkOf(run.config)}`, ...types]), 'text/csv');
   return saved(name);
 }
 

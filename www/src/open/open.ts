@@ -2,13 +2,14 @@
 
 import { experiment } from '../state/experiment.svelte';
 import { notices } from '../state/notices.svelte';
-import { runOf } from '../state/recorded';
-import type { Run } from '../state/run.svelte';
+import { completed, vocabulary } from '../state/recorded';
+import { Run } from '../state/run.svelte';
 import { trainer } from '../state/trainer.svelte';
 import { view } from '../state/view.svelte';
 import { type MenuWords, menuWords } from '../words/menu';
+import { readFile } from './read-file';
 import { checkpointHeader } from './safetensors';
-import { FILE_LIMIT, findLink, sniff } from './sniff';
+import { FILE_LIMIT, findLink } from './sniff';
 
 /** Asks whether a run that was trained here may be dropped. */
 export type MayDrop = (name: string) => Promise<boolean>;
@@ -25,14 +26,20 @@ export async function openFile(file: File, mayDrop: MayDrop): Promise<void> {
   const { module } = experiment;
   if (!module) return say(w => w.wrong.module);
   if (file.size > FILE_LIMIT) return say(w => w.wrong.large(name, (file.size / 1e6).toFixed(0)));
-  let bytes: Uint8Array;
-  try {
-    bytes = new Uint8Array(await file.arrayBuffer());
-  } catch (error) {
-    return say(w => w.wrong.unread(name), reason(error));
+  if (/\.safetensors$/i.test(file.name) && file.size > 0) {
+    let bytes: Uint8Array;
+    try {
+      bytes = new Uint8Array(await file.arrayBuffer());
+    } catch (error) {
+      return say(w => w.wrong.unread(name), reason(error));
+    }
+    return openCheckpoint(bytes, name, mayDrop);
   }
-  if (/\.safetensors$/i.test(file.name) && bytes.length > 0) return openCheckpoint(bytes, name, mayDrop);
-  const found = sniff(bytes);
+  const found = await readFile(file, vocabulary(), completed, reading(name, file.size));
+  if (found.kind === 'given up') return;
+  if (found.kind === 'failed') return notices.show({ id: 'file', text: words => words.files.failed, detail: found.detail });
+  if (found.kind === 'unread') return say(w => w.wrong.unread(name), found.detail);
+  if (found.kind === 'refused') return say(w => w.wrong.run(name), found.detail);
   if (found.kind === 'wrong') return say(w => w.wrong[found.why](name), found.detail);
   if (found.kind === 'link') {
     openFragment(found.fragment);
@@ -42,19 +49,31 @@ export async function openFile(file: File, mayDrop: MayDrop): Promise<void> {
     experiment.open(module.read_json(found.text));
     return say(w => w.opened.settings(name));
   }
-  let run: Run;
-  try {
-    run = runOf(found.value);
-  } catch (error) {
-    return say(w => w.wrong.run(name), reason(error));
-  }
+  const { config } = found.value;
+  const run = Run.recorded({ ...found.value, config: completed(config) });
+  notices.close('file');
   if (mustAsk() && !(await mayDrop(name))) return;
   // The form follows, so that the credit on show is that of the run.
-  const { config } = found.value as { config: unknown };
   experiment.open(module.read_json(JSON.stringify(config)));
   trainer.open(run);
   view.look();
   say(w => w.opened.run(name));
+}
+
+/** From how many bytes on the page says that a file is being read, and after which share of it again. */
+const LARGE = 4e6;
+const SHARE = 0.1;
+
+/** Says how much of a large file has come. */
+function reading(name: string, size: number): (share: number) => void {
+  if (size < LARGE) return () => {};
+  let said = 0;
+  say(w => w.opened.reading(name, 0));
+  return share => {
+    if (share < said + SHARE) return;
+    said = share;
+    say(w => w.opened.reading(name, share));
+  };
 }
 
 /** The experiment of the file in the form, and a run that goes on from its weights once Train is pressed. */

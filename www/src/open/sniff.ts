@@ -1,7 +1,7 @@
 /** What a file is, from its bytes. Pure: nothing is opened here. */
 
-/** Largest file that is read at all, in bytes. */
-export const FILE_LIMIT = 64e6;
+/** Largest file that is read at all, in bytes: a run of as many steps as there may be, with its episodes, is 170 MB. */
+export const FILE_LIMIT = 200e6;
 
 export type Found =
   | { kind: 'run'; value: unknown }

@@ -44,7 +44,8 @@ interface Settings {
 
 /** Round steps of the iteration axis. */
 export function iterationTicks(xMax: number): number[] {
-  const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find(size => xMax / size <= 4) ?? 1000;
+  const steps = [1, 10, 100, 1000, 10_000].flatMap(size => [size, 2 * size, 5 * size]);
+  const step = steps.find(size => xMax / size <= 4) ?? 100_000;
   return Array.from({ length: Math.floor(xMax / step) + 1 }, (_, i) => i * step);
 }
 
@@ -78,7 +79,7 @@ export function chartOptions(settings: Settings): uPlot.Options {
     u.ctx.strokeStyle = ink;
     u.ctx.globalAlpha = 0.13;
     for (const { low, high } of bands()) {
-      for (const [start, end] of stretches(low)) {
+      for (const [start, end] of stretches(within(low, high))) {
         const at = (i: number, values: (number | null)[]): [number, number] => [
           u.valToPos(u.data[0][i] ?? 0, 'x', true),
           u.valToPos(values[i] ?? 0, 'y', true),
@@ -168,6 +169,10 @@ export function chartOptions(settings: Settings): uPlot.Options {
     hooks: { drawClear: [drawShade, drawBands], draw: [drawCrosses, drawn] },
   };
 }
+
+/** The lower edge of a band where it has an upper one. */
+export const within = (low: (number | null)[], high: (number | null)[]) =>
+  low.map((value, i) => (Number.isFinite(high[i]) ? value : null));
 
 /** First and last index of each run of finite values. */
 export function stretches(values: (number | null)[]): [number, number][] {

@@ -1,6 +1,7 @@
 /** Runs kept in this browser: which one was interrupted, and the checkpoints of the one on show. */
 
-import type { Batch } from '../protocol';
+import { historyOf } from '../history';
+import type { Batch, Report } from '../protocol';
 import { readBatch, readReports } from '../run-reader';
 import { type KeptRun, lock, Storage } from '../storage';
 import { experiment } from './experiment.svelte';
@@ -78,12 +79,16 @@ class Kept {
     if (!storage) return null;
     try {
       const { checkpointHeader } = await import('../open/safetensors');
-      const reports = readReports(await storage.reports(id));
+      const reports = await this.reports(storage, id, iteration);
       for (const at of (await storage.checkpoints(id)).reverse()) {
         const bytes = at <= iteration ? await storage.checkpoint(id, at) : undefined;
         try {
           if (bytes && checkpointHeader(bytes).iteration === at) {
-            return { iteration: at, bytes, reports: reports.filter(report => report.iteration < at) };
+            return {
+              iteration: at,
+              bytes,
+              reports: (reports.at(-1)?.iteration ?? -1) < at ? reports : reports.filter(report => report.iteration < at),
+            };
           }
         } catch {
           // The one before it, then.
@@ -93,6 +98,20 @@ class Kept {
       // Storage that cannot be read, or reports that are none.
     }
     return null;
+  }
+
+  /** The reports of the steps before `end`, piece by piece: those of a long run would hold the page up. */
+  private async reports(storage: Storage, id: string, end: number): Promise<Report[]> {
+    const reports: Report[] = [];
+    for (let from = 0; ; ) {
+      const found = readReports(await storage.reports(id, from), from - 1).filter(report => report.iteration < end);
+      const last = found.at(-1);
+      if (!last) return reports;
+      reports.push(...found);
+      // What curves are drawn from is taken along.
+      historyOf(reports);
+      from = last.iteration + 1;
+    }
   }
 
   /** The kept episodes of a run; those that this version cannot read are left out. */

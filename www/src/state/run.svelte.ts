@@ -1,5 +1,6 @@
 /** One run as the page keeps it: settings, reports, some batches of episodes. */
 
+import { begins, handOn, historyOf } from '../history';
 import type {
   Batch,
   DeviceReport,
@@ -69,9 +70,9 @@ export class Run {
     return this.job?.form ?? this.config;
   }
 
-  /** Seconds of work in the first `iterations` steps. */
+  /** Seconds of work in the first steps that are kept. */
   seconds(iterations = this.reports.length): number {
-    return this.reports.slice(0, iterations).reduce((sum, report) => sum + report.seconds, 0);
+    return historyOf(this.reports).seconds(iterations);
   }
 
   /** Whether the run reached its stated end or cannot go on. */
@@ -89,7 +90,11 @@ export class Run {
   /** Forgets what came after `iteration` steps. */
   cut(iteration: number): void {
     const before = (entry: { iteration: number }) => entry.iteration < iteration;
-    this.reports = this.reports.filter(before);
+    if ((this.reports.at(-1)?.iteration ?? -1) >= iteration) {
+      const shorter = this.reports.filter(before);
+      begins(this.reports, shorter);
+      this.reports = shorter;
+    }
     this.batches = this.batches.filter(before);
     this.measured = this.measured.filter(before);
     if (this.pinned !== null && this.pinned >= iteration) this.pinned = null;
@@ -104,7 +109,15 @@ export class Run {
 
   addReport(report: Report): void {
     this.ahead = { batches: [], measured: [] };
-    this.reports = [...this.reports.filter(other => other.iteration !== report.iteration), report];
+    const { reports } = this;
+    // A step that was done before is done anew.
+    const earlier =
+      (reports.at(-1)?.iteration ?? -1) < report.iteration
+        ? reports
+        : reports.filter(other => other.iteration < report.iteration);
+    const longer = [...earlier, report];
+    if (earlier === reports) handOn(reports, longer);
+    this.reports = longer;
   }
 
   addMeasured(measured: MeasuredCredit): void {

@@ -45,6 +45,7 @@ export const menuEn = {
     link: (name: string) => `${name}: its link was opened. Nothing has been started.`,
     pasted: 'The link was opened. Nothing has been started.',
     settings: (name: string) => `${name}: its settings were taken over. Nothing has been started.`,
+    reading: (name: string, share: number) => `${name} is being read: ${Math.round(share * 100)} %.`,
     run: (name: string) => `${name}: the run is on show, with its settings.`,
     checkpoint: (name: string, iteration: number | null) =>
       `${name}: the checkpoint was opened${iteration === null ? '' : `, after step ${iteration}`}. Train goes on from it.`,
@@ -56,7 +57,7 @@ export const menuEn = {
   /** What is wrong with a file. Each sentence names it and what was expected; nothing has changed then. */
   wrong: {
     empty: (name: string) => `${name} is empty. Expected a run or settings (JSON), or a text with a link.`,
-    large: (name: string, size: string) => `${name} has ${size} MB; the page opens files of at most 64 MB.`,
+    large: (name: string, size: string) => `${name} has ${size} MB; the page opens files of at most 200 MB.`,
     unread: (name: string) => `${name} could not be read. Was it moved, or is it a folder?`,
     binary: (name: string) => `${name} is not text. Expected a run or settings (JSON), or a text with a link.`,
     html: (name: string) =>

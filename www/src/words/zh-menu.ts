@@ -44,6 +44,7 @@ export const menuZh: typeof menuEn = {
     link: name => `${name}：已打开其中的链接，没有启动任何运行。`,
     pasted: '已打开链接，没有启动任何运行。',
     settings: name => `${name}：已采用其中的设置，没有启动任何运行。`,
+    reading: (name, share) => `正在读取 ${name}：${Math.round(share * 100)}%。`,
     run: name => `${name}：正在显示其中的运行，设置也随之更新。`,
     checkpoint: (name, iteration) =>
       `${name}：已打开检查点${iteration === null ? '' : `（第 ${iteration} 步之后）`}。按“开始训练”即从这里继续。`,
@@ -54,7 +55,7 @@ export const menuZh: typeof menuEn = {
 
   wrong: {
     empty: name => `${name} 是空文件。需要的是运行或设置（JSON），或含有链接的文本。`,
-    large: (name, size) => `${name} 有 ${size} MB；本页能打开的文件不超过 64 MB。`,
+    large: (name, size) => `${name} 有 ${size} MB；本页能打开的文件不超过 200 MB。`,
     unread: name => `${name} 无法读取。它是否已被移走，或者是文件夹？`,
     binary: name => `${name} 不是文本。需要的是运行或设置（JSON），或含有链接的文本。`,
     html: name => `${name} 是网页，不是 Turnwise 的文件。需要的是运行或设置（JSON），或含有链接的文本。`,
