@@ -1,4 +1,9 @@
-//! Decoding on the CPU: rows with caches of their own, each of which feeds exactly its own tokens.
+//! Decoding on the CPU: a prefix tree of the tokens of all rows, each of which is fed once.
+//!
+//! What a policy computes of a token depends on the tokens up to it alone. Rows that have sampled the same tokens so far therefore
+//! share them, their keys and values and the distribution of the next one; each draws from it with its own random numbers.
+
+use std::collections::HashMap;
 
 use pulp::{Simd, WithSimd};
 
@@ -6,34 +11,35 @@ use super::attention::softmax;
 use super::distribution::{log_softmax, restrict};
 use super::network::{Network, gather};
 use super::norm::normalise;
-use super::vector::{add_times, vectorised};
+use super::vector::{add_times, sum_of, vectorised};
 use crate::policy::Layout;
 use crate::vocabulary::{Token, TokenSet};
 
-/// Keys and values of the tokens of one row.
-#[derive(Clone)]
-struct Cache {
-    /// Of every layer, `[d, slots]`: one number of all keys after another.
-    keys: Vec<f32>,
-    /// Of every layer, `[slots, d]`.
-    values: Vec<f32>,
-}
+/// A token in the tree, and with it those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Node(usize);
 
 /// Rows that a policy continues.
 pub struct Decoder<'a> {
     network: &'a Network,
-    /// Room in a cache, in tokens.
-    slots: usize,
-    caches: Vec<Cache>,
+    nodes: Vec<Known>,
+    /// The node behind another that has a token; the first ones are behind none.
+    next: HashMap<(Option<Node>, Token), Node>,
+    /// Of every node, `[layers, d]`.
+    keys: Vec<f32>,
+    /// Of every node, `[layers, d]`.
+    values: Vec<f32>,
+    /// Of nodes that something was drawn after, `[V]`.
+    logits: Vec<f32>,
 }
 
-/// A token to be fed.
-#[derive(Clone, Copy, Debug)]
-pub struct Feed {
-    pub row: usize,
-    pub token: Token,
-    /// Its position in the row.
-    pub slot: usize,
+/// What is known of a node.
+struct Known {
+    before: Option<Node>,
+    token: Token,
+    position: usize,
+    /// Its place among the logits.
+    logits: Option<usize>,
 }
 
 /// A token drawn.
@@ -44,47 +50,86 @@ pub struct Draw {
 }
 
 impl<'a> Decoder<'a> {
-    /// Room for `rows` rows of at most `slots` tokens.
-    pub fn new(network: &'a Network, rows: usize, slots: usize) -> Self {
-        let Layout { layers, d_model, .. } = network.layout;
-        let empty = || vec![0.0; layers * d_model * slots];
-        let caches = (0..rows).map(|_| Cache { keys: empty(), values: empty() }).collect();
-        Decoder { network, slots, caches }
+    /// Without any token.
+    pub fn new(network: &'a Network) -> Self {
+        let (keys, values, logits) = (Vec::new(), Vec::new(), Vec::new());
+        Decoder { network, nodes: Vec::new(), next: HashMap::new(), keys, values, logits }
     }
 
-    /// Makes a row begin with the tokens that another has.
-    pub fn copy(&mut self, from: usize, to: usize) {
-        self.caches[to] = self.caches[from].clone();
+    /// How many tokens have been fed.
+    pub fn fed(&self) -> usize {
+        self.nodes.len()
     }
 
-    /// Feeds tokens, those of a row in their order, and gives the logits `[last, V]` after the ones at the places `last`.
-    pub fn feed(&mut self, tokens: &[Feed], last: &[usize]) -> Vec<f32> {
+    /// Feeds to each row, which has come to a node or has not begun, at least one token. Gives the nodes that the rows come to;
+    /// [`Decoder::draw`] can draw after those.
+    pub fn feed<'t>(&mut self, rows: impl Iterator<Item = (Option<Node>, &'t [Token])>) -> Vec<Node> {
+        let first = self.nodes.len();
+        let end_of = |(start, tokens): (Option<Node>, &[Token])| {
+            let mut node = start;
+            for (index, &token) in tokens.iter().enumerate() {
+                let last = index + 1 == tokens.len();
+                let known = self.next.get(&(node, token)).copied();
+                // One that was passed by in an earlier call has no logits: it is fed again.
+                let known = known.filter(|&Node(known)| !last || known >= first || self.nodes[known].logits.is_some());
+                node = Some(known.unwrap_or_else(|| self.add(node, token)));
+            }
+            node.unwrap_or(Node(0))
+        };
+        let ends: Vec<Node> = rows.map(end_of).collect();
+        let mut wanted: Vec<usize> = ends.iter().filter_map(|end| end.0.checked_sub(first)).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        if !wanted.is_empty() {
+            let place = self.logits.len() / self.network.layout.vocabulary;
+            wanted.iter().enumerate().for_each(|(index, &node)| self.nodes[first + node].logits = Some(place + index));
+            let logits = self.compute(first, &wanted);
+            self.logits.extend(logits);
+        }
+        ends
+    }
+
+    fn add(&mut self, before: Option<Node>, token: Token) -> Node {
+        let node = Node(self.nodes.len());
+        let position = before.map_or(0, |Node(before)| self.nodes[before].position + 1);
+        self.nodes.push(Known { before, token, position, logits: None });
+        self.next.insert((before, token), node);
+        node
+    }
+
+    /// Computes the nodes from `first` on; gives the logits `[wanted, V]` of some of them, counted from the first.
+    fn compute(&mut self, first: usize, wanted: &[usize]) -> Vec<f32> {
         let network = self.network;
         let Layout { d_model: d, layers, block, norm_gamma, norm_beta, head_bias, .. } = network.layout;
-        let mut rows = vec![0.0; tokens.len() * d];
-        for (row, feed) in rows.chunks_exact_mut(d).zip(tokens) {
-            network.embed(feed.token, feed.slot, row);
+        let count = self.nodes.len() - first;
+        self.keys.resize(self.nodes.len() * layers * d, 0.0);
+        self.values.resize(self.nodes.len() * layers * d, 0.0);
+        let mut rows = vec![0.0; count * d];
+        for (row, node) in rows.chunks_exact_mut(d).zip(&self.nodes[first..]) {
+            network.embed(node.token, node.position, row);
         }
+        let every: Vec<usize> = (0..count).collect();
         for layer in 0..layers {
             let (base, panels) = (network.base(layer), &network.layers[layer]);
             let (gamma, beta) = network.gain_and_shift(base + block.attention_norm_gamma, base + block.attention_norm_beta);
             let (input, _) = normalise(network.arch, &rows, gamma, beta);
             let keys_values = network.linear(&input, &panels.keys_values, block.qkv_bias.map(|bias| base + bias + d));
-            self.remember(layer, tokens, &keys_values);
-            // After the last attention only rows whose logits are wanted go on.
-            let going = Some(last).filter(|last| layer + 1 == layers && last.len() < tokens.len());
-            let asking = going.map_or(tokens.to_vec(), |going| going.iter().map(|&place| tokens[place]).collect());
+            for (index, line) in keys_values.chunks_exact(2 * d).enumerate() {
+                let place = ((first + index) * layers + layer) * d;
+                self.keys[place..place + d].copy_from_slice(&line[..d]);
+                self.values[place..place + d].copy_from_slice(&line[d..]);
+            }
+            // After the last attention only nodes whose logits are wanted go on.
+            let going = Some(wanted).filter(|wanted| layer + 1 == layers && wanted.len() < count);
             let queries = gather(&input, going, d);
             let queries = network.linear(&queries, &panels.queries, block.qkv_bias.map(|bias| base + bias));
             if going.is_some() {
                 rows = gather(&rows, going, d).into_owned();
             }
-            network.add_linear(
-                &mut rows,
-                &self.attend(layer, &asking, &queries),
-                &panels.out,
-                block.out_bias.map(|bias| base + bias),
-            );
+            let mut attended = vec![0.0; queries.len()];
+            let asking = going.unwrap_or(&every);
+            network.arch.dispatch(Attention { decoder: self, layer, first, asking, queries: &queries, out: &mut attended });
+            network.add_linear(&mut rows, &attended, &panels.out, block.out_bias.map(|bias| base + bias));
             let (gamma, beta) = network.gain_and_shift(base + block.hidden_norm_gamma, base + block.hidden_norm_beta);
             let (input, _) = normalise(network.arch, &rows, gamma, beta);
             network.add_linear(&mut rows, &network.hidden(&input, layer), &panels.down, Some(base + block.down_bias));
@@ -94,33 +139,17 @@ impl<'a> Decoder<'a> {
         network.linear(&normal, &network.head, head_bias)
     }
 
-    /// Puts keys and values `[tokens, 2 d]` of a layer into the caches.
-    fn remember(&mut self, layer: usize, tokens: &[Feed], keys_values: &[f32]) {
-        let (d, slots) = (self.network.layout.d_model, self.slots);
-        for (feed, line) in tokens.iter().zip(keys_values.chunks_exact(2 * d)) {
-            let Cache { keys, values } = &mut self.caches[feed.row];
-            let (key, value) = line.split_at(d);
-            let places = keys[layer * d * slots + feed.slot..].iter_mut().step_by(slots);
-            places.zip(key).for_each(|(place, &number)| *place = number);
-            values[(layer * slots + feed.slot) * d..][..d].copy_from_slice(value);
-        }
-    }
-
-    /// Attention of queries `[tokens, d]` to the caches of their rows, up to their own slots.
-    fn attend(&self, layer: usize, tokens: &[Feed], queries: &[f32]) -> Vec<f32> {
-        let mut out = vec![0.0; queries.len()];
-        self.network.arch.dispatch(Attention { decoder: self, layer, tokens, queries, out: &mut out });
-        out
-    }
-
-    /// Draws a token of each row of logits `[rows, V]` by inverting the cumulative distribution at `uniforms`, as
-    /// [`crate::policy::sample`] does; `legal` is empty without a grammar.
-    pub fn draw(&self, mut logits: Vec<f32>, temperature: f64, legal: &[TokenSet], uniforms: &[f32]) -> Vec<Draw> {
+    /// Draws a token for each of some rows, after the node that it has come to, by inverting the cumulative distribution at
+    /// `uniforms`, as [`crate::policy::sample`] does; `legal` is empty without a grammar.
+    pub fn draw(&self, rows: &[Node], temperature: f64, legal: &[TokenSet], uniforms: &[f32]) -> Vec<Draw> {
         let vocabulary = self.network.layout.vocabulary;
-        for (index, row) in logits.chunks_exact_mut(vocabulary).enumerate() {
-            restrict(row, temperature as f32, legal.get(index).copied());
+        let mut logits = Vec::with_capacity(rows.len() * vocabulary);
+        for (index, &Node(node)) in rows.iter().enumerate() {
+            let place = self.nodes[node].logits.unwrap_or(0) * vocabulary;
+            logits.extend_from_slice(&self.logits[place..place + vocabulary]);
+            restrict(&mut logits[index * vocabulary..], temperature as f32, legal.get(index).copied());
         }
-        let mut draws = vec![Draw { token: 0, log_prob: 0.0 }; uniforms.len()];
+        let mut draws = vec![Draw { token: 0, log_prob: 0.0 }; rows.len()];
         invert(self.network.arch, &mut logits, uniforms, &mut draws);
         draws
     }
@@ -147,10 +176,12 @@ vectorised! {
     }
 }
 
+/// Attention of queries `[asking, d]` of new nodes, counted from `first`, to the nodes up to them.
 struct Attention<'a> {
     decoder: &'a Decoder<'a>,
     layer: usize,
-    tokens: &'a [Feed],
+    first: usize,
+    asking: &'a [usize],
     queries: &'a [f32],
     out: &'a mut [f32],
 }
@@ -160,28 +191,81 @@ impl WithSimd for Attention<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Decoder { network, slots, caches } = self.decoder;
-        let (Layout { d_model: d, heads, .. }, layer) = (network.layout, self.layer);
+        let Decoder { network, nodes, keys, values, .. } = self.decoder;
+        let Layout { d_model: d, heads, layers, .. } = network.layout;
         let width = d / heads;
         let factor = (width as f32).powf(-0.5);
-        let mut scores = vec![0.0; *slots];
-        for ((feed, query), out) in self.tokens.iter().zip(self.queries.chunks_exact(d)).zip(self.out.chunks_exact_mut(d)) {
-            let Cache { keys, values } = &caches[feed.row];
-            let keys = &keys[layer * d * slots..][..d * slots];
-            let values = &values[layer * d * slots..][..(feed.slot + 1) * d];
+        let (mut path, mut scores) = (Vec::new(), Vec::new());
+        for ((index, query), out) in self.asking.iter().zip(self.queries.chunks_exact(d)).zip(self.out.chunks_exact_mut(d)) {
+            path.clear();
+            let mut next = Some(Node(self.first + index));
+            while let Some(Node(node)) = next {
+                path.push((node * layers + self.layer) * d);
+                next = nodes[node].before;
+            }
+            scores.resize(path.len(), 0.0);
             for head in 0..heads {
-                let scores = &mut scores[..=feed.slot];
-                scores.fill(0.0);
-                for column in head * width..(head + 1) * width {
-                    let keys = &keys[column * slots..][..=feed.slot];
-                    add_times(simd, scores, query[column] * factor, keys);
+                let own = head * width..(head + 1) * width;
+                let query = &query[own.clone()];
+                for (score, &place) in scores.iter_mut().zip(&path) {
+                    let key = &keys[place + own.start..place + own.end];
+                    let product = sum_of(
+                        simd,
+                        query,
+                        key,
+                        #[inline(always)]
+                        |query, key| simd.mul_f32s(query, key),
+                    );
+                    *score = factor * product;
                 }
-                softmax(simd, scores, 1.0);
-                let out = &mut out[head * width..(head + 1) * width];
-                for (&weight, values) in scores.iter().zip(values.chunks_exact(d)) {
-                    add_times(simd, out, weight, &values[head * width..(head + 1) * width]);
+                softmax(simd, &mut scores, 1.0);
+                let out = &mut out[own.clone()];
+                for (&weight, &place) in scores.iter().zip(&path) {
+                    add_times(simd, out, weight, &values[place + own.start..place + own.end]);
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ExperimentConfig;
+    use crate::environment::REGISTRY;
+    use crate::policy::{Policy, PolicyConfig, Weights};
+    use crate::seed::RootSeed;
+
+    fn network() -> Network {
+        let shape = PolicyConfig::of(&ExperimentConfig::defaults("search", REGISTRY));
+        let fresh: Policy = shape.init(&burn::tensor::Device::flex());
+        let policy = fresh.with_weights(&Weights::initial(&shape, RootSeed(3))).unwrap_or_else(|error| panic!("{error}"));
+        Network::of(&policy).unwrap_or_else(|| panic!("the CPU is covered"))
+    }
+
+    /// The log-probability that a token would be drawn with.
+    fn after(decoder: &Decoder, node: Node) -> Vec<Draw> {
+        (0..8).flat_map(|step| decoder.draw(&[node], 1.0, &[], &[step as f32 / 8.0])).collect()
+    }
+
+    #[test]
+    fn what_rows_have_alike_is_fed_once_and_gives_what_it_gives_alone() {
+        let network = network();
+        let mut decoder = Decoder::new(&network);
+        let rows: [&[Token]; 4] = [&[3, 4, 5], &[3, 4], &[3, 4, 5], &[3, 4, 6, 7]];
+        let ends = decoder.feed(rows.iter().map(|&tokens| (None, tokens)));
+        assert_eq!(decoder.fed(), 5);
+        assert_eq!((ends[0], ends[0] == ends[1]), (ends[2], false));
+        let longer = decoder.feed([(Some(ends[1]), &[5, 9][..]), (Some(ends[3]), &[9][..])].into_iter());
+        assert_eq!(decoder.fed(), 7, "the 5 after 3 4 is known");
+        // A 6 after 3 4 is known, but was passed by.
+        let again = decoder.feed([(Some(ends[1]), &[6][..])].into_iter());
+        assert_eq!(decoder.fed(), 8);
+        let all = [(ends[0], &[3, 4, 5][..]), (ends[1], &[3, 4]), (ends[3], &[3, 4, 6, 7]), (longer[0], &[3, 4, 5, 9])];
+        for (node, tokens) in all.into_iter().chain([(longer[1], &[3, 4, 6, 7, 9][..]), (again[0], &[3, 4, 6])]) {
+            let mut alone = Decoder::new(&network);
+            let end = alone.feed([(None, tokens)].into_iter())[0];
+            assert_eq!(after(&decoder, node), after(&alone, end), "{tokens:?}");
         }
     }
 }

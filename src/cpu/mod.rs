@@ -8,7 +8,7 @@
 //! - after the last attention only those rows go on whose distribution the loss needs;
 //! - every product runs through one register tile ([`product`]), and everything else through loops that the compiler turns into
 //!   vector instructions, the exponential included ([`vector`]);
-//! - a decoded row feeds exactly its own tokens, and ends when it ends.
+//! - what rows have sampled alike is decoded once ([`Decoder`]), and a row ends when it ends.
 //!
 //! Instruction sets are chosen by `pulp` when the program runs; in a browser it is plain SIMD of four lanes, where nothing is rounded
 //! differently from one machine to another. Natively products fuse multiplication and addition where the processor does.
@@ -26,5 +26,5 @@ mod product;
 mod vector;
 
 pub use batch::Batch;
-pub use decoder::{Decoder, Draw, Feed};
+pub use decoder::{Decoder, Draw, Node};
 pub use network::{Network, Pass};

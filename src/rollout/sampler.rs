@@ -106,7 +106,7 @@ pub(super) async fn play(policy: &Policy, episodes: Vec<Episode>, sampling: &Sam
     let network = sampling.kernels.then(|| Network::of(policy)).flatten();
     let mut decoding = match (kernels, &network) {
         (Some(decoding), _) => Decoding::Kernels(decoding),
-        (None, Some(network)) => Decoding::Slices(slices::Decoding::new(network, rows.len(), sampling, grammar.clone())),
+        (None, Some(network)) => Decoding::Slices(slices::Decoding::new(network, rows.len(), grammar.clone())),
         (None, None) => Decoding::Reference(reference::Decoding::new(policy, grammar.clone())),
     };
     while !rows.is_empty() {
