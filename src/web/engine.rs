@@ -11,6 +11,7 @@ use super::adapter::browser_adapter;
 use super::protocol::{
     Command, Counterfactual, Event, MeasuredCredit, Phase, Stage, StopReason, WarmStartReport, WarmStartSource,
 };
+use super::turn::let_messages_in;
 use super::{from_js, pool, to_js};
 use crate::config::{self, ExperimentConfig, WarmStart};
 use crate::device::{Chosen, DeviceChoice, DeviceKind, choose};
@@ -176,7 +177,7 @@ impl Engine {
             if let Some(loss) = loss {
                 self.send(&Event::Imitation { step: imitation.step(), loss })?;
                 self.send(&Event::Progress { stage: Stage::Imitation, done: imitation.step() as f64, total })?;
-                yield_to_events().await?;
+                let_messages_in().await?;
                 if self.pause.replace(false) {
                     return Err(JsValue::from_str("the warm start was interrupted"));
                 }
@@ -206,7 +207,7 @@ impl Engine {
             if let Err(reason) = self.advance(&mut run, between_steps).await? {
                 break reason;
             }
-            yield_to_events().await?;
+            let_messages_in().await?;
         };
         self.rest(run, reason)
     }
@@ -251,7 +252,7 @@ impl Engine {
             let credit = measurement.measured();
             let accuracy = measurement.accuracy(&credit);
             self.send(&Event::TrueCredit { wanted: rolls, measured: MeasuredCredit { iteration, credit, accuracy } })?;
-            yield_to_events().await?;
+            let_messages_in().await?;
         }
         *self.measurement.borrow_mut() = Some((iteration, measurement));
         self.send(&Event::Stopped { reason, iteration: done })
@@ -370,18 +371,6 @@ fn told(iteration: usize, changed: Changed, original: PlayedOn, other: PlayedOn)
 
 fn stop_reason(error: &TrainError) -> Option<StopReason> {
     error.non_finite().map(|quantity| StopReason::NonFinite { quantity })
-}
-
-/// Lets messages in: a promise that a timer resolves.
-async fn yield_to_events() -> Result<(), JsValue> {
-    let timer: Function = js_sys::Reflect::get(&js_sys::global(), &"setTimeout".into())?.dyn_into()?;
-    let promise = Promise::new(&mut |resolve, reject| {
-        if let Err(error) = timer.call2(&JsValue::UNDEFINED, &resolve, &0.into()) {
-            let _ = reject.call1(&JsValue::UNDEFINED, &error);
-        }
-    });
-    JsFuture::from(promise).await?;
-    Ok(())
 }
 
 fn words(error: impl std::fmt::Display) -> JsValue {

@@ -17,6 +17,8 @@ mod engine;
 mod page;
 #[cfg(all(target_arch = "wasm32", feature = "engine"))]
 mod pool;
+#[cfg(all(target_arch = "wasm32", feature = "engine"))]
+mod turn;
 
 /// A value for JavaScript: plain objects, numbers and arrays; `None` becomes `null`.
 #[cfg(target_arch = "wasm32")]
