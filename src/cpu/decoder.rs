@@ -56,11 +56,6 @@ impl<'a> Decoder<'a> {
         Decoder { network, nodes: Vec::new(), next: HashMap::new(), keys, values, logits }
     }
 
-    /// How many tokens have been fed.
-    pub fn fed(&self) -> usize {
-        self.nodes.len()
-    }
-
     /// Feeds to each row, which has come to a node or has not begun, at least one token. Gives the nodes that the rows come to;
     /// [`Decoder::draw`] can draw after those.
     pub fn feed<'t>(&mut self, rows: impl Iterator<Item = (Option<Node>, &'t [Token])>) -> Vec<Node> {
@@ -254,13 +249,13 @@ mod tests {
         let mut decoder = Decoder::new(&network);
         let rows: [&[Token]; 4] = [&[3, 4, 5], &[3, 4], &[3, 4, 5], &[3, 4, 6, 7]];
         let ends = decoder.feed(rows.iter().map(|&tokens| (None, tokens)));
-        assert_eq!(decoder.fed(), 5);
+        assert_eq!(decoder.nodes.len(), 5);
         assert_eq!((ends[0], ends[0] == ends[1]), (ends[2], false));
         let longer = decoder.feed([(Some(ends[1]), &[5, 9][..]), (Some(ends[3]), &[9][..])].into_iter());
-        assert_eq!(decoder.fed(), 7, "the 5 after 3 4 is known");
+        assert_eq!(decoder.nodes.len(), 7, "the 5 after 3 4 is known");
         // A 6 after 3 4 is known, but was passed by.
         let again = decoder.feed([(Some(ends[1]), &[6][..])].into_iter());
-        assert_eq!(decoder.fed(), 8);
+        assert_eq!(decoder.nodes.len(), 8);
         let all = [(ends[0], &[3, 4, 5][..]), (ends[1], &[3, 4]), (ends[3], &[3, 4, 6, 7]), (longer[0], &[3, 4, 5, 9])];
         for (node, tokens) in all.into_iter().chain([(longer[1], &[3, 4, 6, 7, 9][..]), (again[0], &[3, 4, 6])]) {
             let mut alone = Decoder::new(&network);

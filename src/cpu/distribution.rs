@@ -62,12 +62,12 @@ pub(super) fn log_softmax<S: Simd>(simd: S, row: &mut [f32], weights: &mut [f32]
     let most = largest(simd, row);
     let total = exp_of(simd, weights, 1.0, most);
     scale(simd, weights, 1.0 / total);
-    let shift = simd.splat_f32s(most + total.ln());
+    let (most, total) = (simd.splat_f32s(most), simd.splat_f32s(total.ln()));
     each(
         simd,
         row,
         #[inline(always)]
-        |logit| simd.sub_f32s(logit, shift),
+        |logit| simd.sub_f32s(simd.sub_f32s(logit, most), total),
     );
 }
 

@@ -6,14 +6,14 @@
 //! - trajectories that begin alike share the rows of their beginning ([`Batch`]), there is no padding, and attention stops at the
 //!   diagonal;
 //! - after the last attention only those rows go on whose distribution the loss needs;
-//! - every product runs through one register tile ([`product`]), and everything else through loops that the compiler turns into
-//!   vector instructions, the exponential included ([`vector`]);
+//! - every product runs through one register tile (`product`), and everything else through loops over vectors, the exponential
+//!   included (`vector`);
 //! - what rows have sampled alike is decoded once ([`Decoder`]), and a row ends when it ends.
 //!
 //! Instruction sets are chosen by `pulp` when the program runs; in a browser it is plain SIMD of four lanes, where nothing is rounded
 //! differently from one machine to another. Natively products fuse multiplication and addition where the processor does.
 //!
-//! The reference is burn's path: [`crate::learner`]'s tests hold every gradient to its automatic differentiation. Objectives stay burn's
+//! The reference is burn's path: tests hold every gradient to its automatic differentiation, and the tokens drawn to its own. Objectives stay burn's
 //! on both paths; only what lies between tokens and log-probabilities is done here. Policies with GELU take the reference path.
 
 mod attention;

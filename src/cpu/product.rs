@@ -125,7 +125,7 @@ pub(super) fn pack_strip(strip: &mut Strip, matrix: Matrix, first: usize, count:
     if depth == 0 {
         return;
     }
-    if matrix.by_row == 1 && count == TALL {
+    if matrix.by_row == 1 && matrix.by_column >= TALL && count == TALL {
         let lines = matrix.values[first..].chunks(matrix.by_column);
         for (entry, line) in strip.iter_mut().zip(lines) {
             entry.copy_from_slice(&line[..TALL]);
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn products_of_all_shapes() {
         let arch = Arch::new();
-        for shape @ [m, k, n] in [[1, 1, 1], [6, 16, 16], [7, 3, 17], [13, 64, 44], [70, 48, 192], [5, 300, 33]] {
+        for shape @ [m, k, n] in [[1, 1, 1], [7, 1, 3], [6, 16, 16], [7, 3, 17], [13, 64, 44], [70, 48, 192], [5, 300, 33]] {
             let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
             let mut out = vec![1.0; m * n];
             multiply(arch, Matrix::new(&a, k), &Panels::of(arch, Matrix::new(&b, n)), &mut out, Into::Set);

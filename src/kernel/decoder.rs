@@ -8,8 +8,7 @@ use super::Buffer;
 use super::decode::{FORBIDDEN, START, decode};
 use super::prefill::{SPAN, prefill};
 use super::shape::Shape;
-use crate::policy::Layout;
-use crate::policy::Policy;
+use crate::policy::{Layout, Policy};
 
 /// Bytes of the cache at most: what a storage buffer may have on every WebGPU device.
 const CACHE_BYTES: usize = 128 << 20;

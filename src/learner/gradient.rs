@@ -25,11 +25,12 @@ pub(super) struct Part<'a> {
     /// Those of the reference, `[B, T]`, where the loss needs them.
     pub reference: Option<Tensor<2>>,
     ready: OnceLock<MicroBatch>,
+    judged: OnceLock<MicroBatch>,
 }
 
 impl<'a> Part<'a> {
     pub fn new(examples: Vec<&'a TrainingExample>, weights: Vec<f32>) -> Self {
-        Part { examples, weights, old: None, reference: None, ready: OnceLock::new() }
+        Part { examples, weights, old: None, reference: None, ready: OnceLock::new(), judged: OnceLock::new() }
     }
 
     /// Whether tokens are trained that the policy did not sample.
@@ -44,7 +45,7 @@ impl<'a> Part<'a> {
 
     /// The micro-batch as [`Part::on`] gives it, but without the table of forbidden tokens, which only distributions by burn need.
     pub fn judged(&self, device: &Device) -> &MicroBatch {
-        self.ready.get_or_init(|| self.micro_batch(TokenBatch::without_grammar(&self.examples, device), device))
+        self.judged.get_or_init(|| self.micro_batch(TokenBatch::without_grammar(&self.examples, device), device))
     }
 
     fn micro_batch(&self, tokens: TokenBatch, device: &Device) -> MicroBatch {

@@ -79,7 +79,7 @@ impl Imitation {
         let policy = self.policy.valid();
         let held = policy.hold();
         let size = if parallel::cuts(&device) { PART } else { chosen.len().max(1) };
-        let jobs = chosen.chunks(size).map(|part| ImitationJob { policy: &policy, held, part, trained }).collect();
+        let jobs = chosen.chunks(size).map(|part| ImitationJob { policy: &policy, held, part, trained, slices: true }).collect();
         let mut gradients = Accumulated::default();
         let mut sum: Option<Tensor<1>> = None;
         for (gradient, loss) in parallel::all(&device, jobs).await {
@@ -114,6 +114,8 @@ struct ImitationJob<'a> {
     part: &'a [&'a TrainingExample],
     /// Tokens that the whole update trains.
     trained: usize,
+    /// Whether by [`crate::cpu`], where it can be.
+    slices: bool,
 }
 
 /// The job in words.
@@ -128,7 +130,7 @@ impl Job for ImitationJob<'_> {
     type Result = (GradientsParams, Tensor<1>);
 
     async fn here(self) -> Self::Result {
-        if let Some(found) = slices::imitation(self.policy, self.part, self.trained) {
+        if let Some(found) = self.slices.then(|| slices::imitation(self.policy, self.part, self.trained)).flatten() {
             return found;
         }
         let policy = self.policy.clone().train();
@@ -155,6 +157,45 @@ pub async fn imitation_packet(policy: &Policy, packet: &Packet) -> Option<Packet
     let Task { trained, rows } = serde_json::from_str(&packet.text).ok()?;
     let examples = Row::examples(rows, &mut packet.numbers.as_slice())?;
     let part: Vec<&TrainingExample> = examples.iter().collect();
-    let (gradients, loss) = ImitationJob { policy, held: None, part: &part, trained }.here().await;
+    let (gradients, loss) = ImitationJob { policy, held: None, part: &part, trained, slices: true }.here().await;
     pack(Kind::Imitation, policy, &gradients, vec![loss]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ExperimentConfig;
+    use crate::environment::REGISTRY;
+    use crate::parallel::wait;
+    use crate::policy::{PolicyConfig, Weights};
+
+    /// Passes on slices against burn's automatic differentiation, on demonstrations that begin alike.
+    #[test]
+    fn the_gradient_on_slices_is_that_of_autodiff() {
+        let shape = PolicyConfig::of(&ExperimentConfig { layers: 2, ..ExperimentConfig::defaults("search", REGISTRY) });
+        let fresh = shape.init(&burn::tensor::Device::flex());
+        let policy = fresh.with_weights(&Weights::initial(&shape, RootSeed(2))).unwrap_or_else(|error| panic!("{error}"));
+        let example = |tokens: &[u8], from: usize| TrainingExample {
+            group: 0,
+            tokens: tokens.to_vec(),
+            loss_mask: (0..tokens.len()).map(|place| place >= from && place != 5).collect(),
+            sampled: vec![false; tokens.len()],
+            old_log_probs: vec![0.0; tokens.len()],
+            advantages: vec![0.0; tokens.len()],
+            legal: Vec::new(),
+        };
+        let examples = [example(&[1, 9, 4, 20, 7, 3, 8], 3), example(&[1, 9, 4, 20, 6], 3), example(&[2, 5, 4], 1)];
+        let part: Vec<&TrainingExample> = examples.iter().collect();
+        let trained = part.iter().map(|example| example.trained_tokens()).sum();
+        let flat = |slices: bool| {
+            let (gradients, loss) = wait(ImitationJob { policy: &policy, held: None, part: &part, trained, slices }.here());
+            let packet = wait(pack(Kind::Imitation, &policy, &gradients, vec![loss]));
+            packet.map(|packet| packet.numbers).unwrap_or_default()
+        };
+        let (found, wanted) = (flat(true), flat(false));
+        assert_eq!((found.len(), found.len() > 100_000), (wanted.len(), true));
+        let norm = |values: &mut dyn Iterator<Item = f32>| values.map(|value| f64::from(value).powi(2)).sum::<f64>().sqrt();
+        let off = norm(&mut found.iter().zip(&wanted).map(|(found, wanted)| found - wanted)) / norm(&mut wanted.iter().copied());
+        assert!(off < 1e-5, "{off}");
+    }
 }

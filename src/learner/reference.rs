@@ -97,8 +97,11 @@ impl Learner {
         found
     }
 
-    /// [`Learner::reference_log_ratios`] by burn's operations.
-    pub(super) async fn reference_log_ratios_by_burn(&self, examples: &[TrainingExample]) -> Result<Vec<Vec<f64>>, LearnerError> {
+    /// [`Learner::reference_log_ratios`] in micro-batches.
+    pub(super) async fn reference_log_ratios_in_parts(
+        &self,
+        examples: &[TrainingExample],
+    ) -> Result<Vec<Vec<f64>>, LearnerError> {
         let cut = micro_batches(examples, self.settings.micro_batches, 1);
         let part = |rows: &Vec<usize>| Part::new(rows.iter().map(|&row| &examples[row]).collect(), Vec::new());
         let parts: Vec<Part> = cut.iter().map(part).collect();

@@ -20,21 +20,22 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// `wanted` tells of a token (never the first) of an example whether its log-probability is needed.
-    fn of(examples: &[&TrainingExample], wanted: impl Fn(&TrainingExample, usize) -> bool) -> Wanted {
+    /// `wanted` tells of a token (never the first) of an example whether its log-probability is needed; `grammar`, whether it is one
+    /// among the legal tokens only.
+    fn of(examples: &[&TrainingExample], grammar: bool, wanted: impl Fn(&TrainingExample, usize) -> bool) -> Wanted {
         let length = examples.iter().map(|example| example.tokens.len()).max().unwrap_or(2) - 1;
         let (mut batch, mut places) = (Batch::default(), Vec::new());
         for (row, example) in examples.iter().enumerate() {
             let own = (1..example.tokens.len()).filter(|&place| wanted(example, place));
             places.extend(own.clone().map(|place| row * length + place - 1));
-            batch.push(&example.tokens, own, &example.legal);
+            batch.push(&example.tokens, own, if grammar { &example.legal } else { &[] });
         }
         Wanted { batch, places, shape: [examples.len(), length] }
     }
 
     /// What the loss or its diagnostics look at.
     fn by_loss(examples: &[&TrainingExample]) -> Wanted {
-        Wanted::of(examples, |example, place| example.loss_mask[place] || example.sampled[place])
+        Wanted::of(examples, true, |example, place| example.loss_mask[place] || example.sampled[place])
     }
 
     /// One number per wanted token as an array; 0 elsewhere.
@@ -90,7 +91,7 @@ pub(super) fn imitation(
     trained: usize,
 ) -> Option<(burn::optim::GradientsParams, Tensor<1>)> {
     let network = Network::of(policy)?;
-    let wanted = Wanted::of(examples, |example, place| example.loss_mask[place]);
+    let wanted = Wanted::of(examples, false, |example, place| example.loss_mask[place]);
     let pass = network.forward(&wanted.batch, 1.0);
     let share = 1.0 / trained.max(1) as f32;
     let loss = -share * pass.log_probs().iter().sum::<f32>();

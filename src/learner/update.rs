@@ -256,7 +256,7 @@ impl Learner {
         if examples.is_empty() {
             return Ok(Vec::new());
         }
-        let Some(fused) = &self.fused else { return self.reference_log_ratios_by_burn(examples).await };
+        let Some(fused) = &self.fused else { return self.reference_log_ratios_in_parts(examples).await };
         let found = fused.reference_log_probs(examples, &self.settings);
         let (tensor, places) = found.ok_or_else(|| ReadError("no buffer on the device".to_string()))?;
         let values = read(tensor).await?;

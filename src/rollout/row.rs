@@ -77,7 +77,7 @@ impl Row {
         self.wait_from(length, fed);
     }
 
-    /// What waits after a turn of the kernels: they feed all of the action but its last token.
+    /// What waits after a turn by kernels or on slices: they feed all of the action but its last token.
     pub fn wait_from_last(&mut self, length: usize) {
         self.wait_from(length, length.saturating_sub(1));
     }

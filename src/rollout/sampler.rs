@@ -103,7 +103,7 @@ pub(super) async fn play(policy: &Policy, episodes: Vec<Episode>, sampling: &Sam
     let mut rows: Vec<Row> = episodes.into_iter().enumerate().map(|(index, episode)| Row::new(index, episode)).collect();
     let grammar = rows.first().filter(|_| sampling.legal_token_mask).map(|row| row.environment.grammar());
     let kernels = sampling.kernels.then(|| kernels::Decoding::new(policy, &rows, sampling, grammar.as_ref())).flatten();
-    let network = sampling.kernels.then(|| Network::of(policy)).flatten();
+    let network = (sampling.kernels && kernels.is_none()).then(|| Network::of(policy)).flatten();
     let mut decoding = match (kernels, &network) {
         (Some(decoding), _) => Decoding::Kernels(decoding),
         (None, Some(network)) => Decoding::Slices(slices::Decoding::new(network, rows.len(), grammar.clone())),

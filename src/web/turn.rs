@@ -44,8 +44,9 @@ pub(super) async fn let_messages_in() -> Result<(), JsValue> {
                 Some(turns) => turns,
                 None => turns.insert(Turns::open()?),
             };
+            turns.channel.port2().post_message(&JsValue::NULL)?;
             WAITING.with_borrow_mut(|waiting| waiting.push_back(resolve));
-            turns.channel.port2().post_message(&JsValue::NULL)
+            Ok(())
         });
     });
     posted?;

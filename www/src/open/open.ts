@@ -7,7 +7,7 @@ import { Run } from '../state/run.svelte';
 import { trainer } from '../state/trainer.svelte';
 import { view } from '../state/view.svelte';
 import { type MenuWords, menuWords } from '../words/menu';
-import { readFile } from './read-file';
+import { readFile, stopReading } from './read-file';
 import { checkpointHeader } from './safetensors';
 import { FILE_LIMIT, findLink } from './sniff';
 
@@ -22,6 +22,7 @@ const reason = (error: unknown): string => (error instanceof Error ? error.messa
 
 /** Opens one file. */
 export async function openFile(file: File, mayDrop: MayDrop): Promise<void> {
+  stopReading();
   const name = shortened(file.name);
   const { module } = experiment;
   if (!module) return say(w => w.wrong.module);
@@ -109,6 +110,7 @@ export async function openFiles(files: Iterable<File>, mayDrop: MayDrop): Promis
 export function openText(text: string): boolean {
   const fragment = findLink(text);
   if (!fragment || !experiment.module) return false;
+  stopReading();
   openFragment(fragment);
   say(w => w.opened.pasted);
   return true;

@@ -17,6 +17,9 @@ export type Read =
 /** Ends the reading in progress. */
 let giveUp: () => void = () => {};
 
+/** Something else is opened: a file that is still being read is not to take its place. */
+export const stopReading = (): void => giveUp();
+
 /**
  * What is in a file. `accept` is given the settings of a run before the rest of it comes, and throws where they are none; `progress`
  * how much of a run has come.
@@ -36,7 +39,11 @@ export function readFile(
       resolve({ kind: 'failed', detail: String(error) });
       return;
     }
+    let ended = false;
     const end = (read: Read): void => {
+      // A message may be on its way still.
+      if (ended) return;
+      ended = true;
       worker.terminate();
       giveUp = () => {};
       // What comes of it is a task of its own.

@@ -1,6 +1,6 @@
 /** Runs kept in this browser: which one was interrupted, and the checkpoints of the one on show. */
 
-import { historyOf } from '../history';
+import { begins, historyOf } from '../history';
 import type { Batch, Report } from '../protocol';
 import { readBatch, readReports } from '../run-reader';
 import { type KeptRun, lock, Storage } from '../storage';
@@ -84,11 +84,10 @@ class Kept {
         const bytes = at <= iteration ? await storage.checkpoint(id, at) : undefined;
         try {
           if (bytes && checkpointHeader(bytes).iteration === at) {
-            return {
-              iteration: at,
-              bytes,
-              reports: (reports.at(-1)?.iteration ?? -1) < at ? reports : reports.filter(report => report.iteration < at),
-            };
+            const whole = (reports.at(-1)?.iteration ?? -1) < at;
+            const before = whole ? reports : reports.filter(report => report.iteration < at);
+            if (!whole) begins(reports, before);
+            return { iteration: at, bytes, reports: before };
           }
         } catch {
           // The one before it, then.

@@ -116,7 +116,9 @@ export class Run {
         ? reports
         : reports.filter(other => other.iteration < report.iteration);
     const longer = [...earlier, report];
-    if (earlier === reports) handOn(reports, longer);
+    if (earlier !== reports) begins(reports, earlier);
+    historyOf(earlier);
+    handOn(earlier, longer);
     this.reports = longer;
   }
 
