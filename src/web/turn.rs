@@ -37,7 +37,7 @@ impl Turns {
 /// Lets messages in that wait. A message to oneself comes after them; a timer would take 4 ms, since browsers slow timers down that
 /// follow each other.
 pub(super) async fn let_messages_in() -> Result<(), JsValue> {
-    let mut posted = Ok(());
+    let mut posted: Result<(), JsValue> = Ok(());
     let promise = Promise::new(&mut |resolve, _| {
         posted = TURNS.with_borrow_mut(|turns| {
             let turns = match turns {
