@@ -54,7 +54,7 @@ test('a link with two configurations says so and starts nothing; Train both give
   await until(async () => (await place(page)) === 'the configuration in the form', 120, 'then that in the form');
   await finished(page);
   await until(async () => (await labels(page)).some(label => /^pinned \d+%$/.test(label)), 10, 'the pinned curve has its label');
-  assert.ok((await labels(page)).some(label => /^held-out \d+%$/.test(label)));
+  await until(async () => (await labels(page)).some(label => /^held-out \d+%$/.test(label)), 10, 'and so has the run on show');
   const sentence = 'Dashed: the pinned run. It differs from the run on show: Discount γ 1 (here 0.5), Loss mask off (here on).';
   assert.ok((await page.getByTestId('pinned').innerText()).includes(sentence), await page.getByTestId('pinned').innerText());
   assert.equal(await page.getByTestId('changed').count(), 0, 'the form is that of the run');
