@@ -78,7 +78,7 @@ test('leaving does not ask where nothing was trained', async () => {
 });
 
 test('a reset ends the worker at once; the next run has a new one', { timeout: 240_000 }, async () => {
-  const session = await open(await context(browser), '#v=1&env=search&seed=0&groups=64&num_generations=64');
+  const session = await open(await context(browser), '#v=1&env=search&seed=0&groups=64&num_generations=64&d_model=128&layers=4&warm_start=none');
   const { page } = session;
   const step = page.getByRole('button', { name: 'Step', exact: true });
   await step.click();
