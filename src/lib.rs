@@ -15,17 +15,18 @@
 //!
 //! Two halves: everything that is a pure function of plain data (settings, tasks, trajectories, rewards, credit, reports)
 //! builds without the tensor library, in seconds, and answers the page at slider speed. What needs tensors (policy,
-//! sampling, objective, learner, trainer) is behind the feature `engine`.
+//! sampling, objective, learner, trainer) is behind the feature `engine`, and comes with `cpu`, `gpu` or both: a browser loads the
+//! engine of the one it trains on.
 
 pub mod seed;
 pub mod vocabulary;
 
 pub mod config;
-#[cfg(feature = "engine")]
+#[cfg(feature = "cpu")]
 pub mod cpu;
 pub mod credit;
 pub mod environment;
-#[cfg(feature = "engine")]
+#[cfg(feature = "gpu")]
 pub mod kernel;
 pub mod learner;
 pub mod lesson;

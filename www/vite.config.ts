@@ -22,8 +22,11 @@ const contentSecurityPolicy: Plugin = {
   ],
 };
 
-/** Size of the training module, so that its download has an end to be measured against even where the server compresses it. */
-const ENGINE = new URL('src/wasm/engine/turnwise_engine_bg.wasm', import.meta.url);
+/** Size of an engine, so that its download has an end to be measured against even where the server compresses it. */
+function bytes(engine: string): number {
+  const file = new URL(`src/wasm/${engine}/turnwise_${engine}_bg.wasm`, import.meta.url);
+  return existsSync(file) ? statSync(file).size : 0;
+}
 
 /** Versions of what the page of measurements compares. */
 const { version, devDependencies } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
@@ -36,7 +39,10 @@ const PACKAGES = {
 export default defineConfig({
   base: './',
   plugins: [svelte(), contentSecurityPolicy],
-  define: { ENGINE_BYTES: String(existsSync(ENGINE) ? statSync(ENGINE).size : 0), PACKAGES: JSON.stringify(PACKAGES) },
+  define: {
+    ENGINE_BYTES: JSON.stringify({ cpu: bytes('cpu'), webgpu: bytes('gpu') }),
+    PACKAGES: JSON.stringify(PACKAGES),
+  },
   worker: { format: 'es' },
   build: {
     target: 'es2022',

@@ -40,7 +40,7 @@ cargo verify [--quick] [--slow]
       --quick          stops after the half that needs neither the tensor library nor a browser
       --slow           includes the tests marked as slow
 cargo xtask build      builds the static folder www/dist and prints what a first visit transfers
-cargo xtask wasm [page|engine]
+cargo xtask wasm [page|cpu|gpu]
                        builds the browser modules alone
 cargo xtask types      writes www/src/protocol.ts from the Rust types
 cargo xtask help       prints this

@@ -1,7 +1,7 @@
-//! The two modules the browser loads, both from the one crate:
+//! The modules the browser loads, all from the one crate:
 //!
 //! - `page`: settings, links and credit, without the tensor library; small, runs on the page's main thread;
-//! - `engine`: with the feature `engine`; trains, in a worker.
+//! - `cpu` and `gpu`: the engine that trains, in a worker, on the CPU or on WebGPU; a visitor needs one of them.
 //!
 //! Each is compiled with the profile `web` and given its JavaScript bindings. A finished module is kept in the build folder
 //! under the hash of all that went into it, so that another checkout of the same sources takes it from there.
@@ -15,15 +15,16 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use wasm_bindgen_cli_support::Bindgen;
 
-/// One of the two modules.
+/// One of the modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Module {
     Page,
-    Engine,
+    Cpu,
+    Gpu,
 }
 
 impl Module {
-    pub const ALL: [Self; 2] = [Self::Page, Self::Engine];
+    pub const ALL: [Self; 3] = [Self::Page, Self::Cpu, Self::Gpu];
 
     /// The modules named on the command line; all when none is named.
     pub fn parse(names: &[String]) -> Outcome<Vec<Self>> {
@@ -31,23 +32,30 @@ impl Module {
             return Ok(Self::ALL.to_vec());
         }
         let by_name = |name: &String| {
-            Self::ALL.into_iter().find(|module| module.name() == name).ok_or(format!("no module `{name}`: page or engine"))
+            Self::ALL.into_iter().find(|module| module.name() == name).ok_or(format!("no module `{name}`: page, cpu or gpu"))
         };
         names.iter().map(by_name).collect()
     }
 
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Page => "page",
-            Self::Engine => "engine",
+            Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
         }
     }
 
     fn features(self) -> &'static [&'static str] {
         match self {
             Self::Page => &[],
-            Self::Engine => &["--features", "engine"],
+            Self::Cpu => &["--features", "cpu"],
+            Self::Gpu => &["--features", "gpu"],
         }
+    }
+
+    /// In place of the profile's level: on a graphics device time is spent there, and half of a visitor's bytes are this module.
+    fn opt_level(self) -> Option<&'static str> {
+        (self == Self::Gpu).then_some("z")
     }
 
     /// Where the page's source expects the module.
@@ -95,11 +103,12 @@ fn build_one(project: &Project, module: Module, compiler: &Compiler, stamp: &str
         eprintln!("-- browser module `{name}`: taken from {}", finished.display());
         return replace(&finished, &folder);
     }
-    let hint = if module == Module::Engine { ", a quarter of an hour the first time" } else { "" };
+    let hint = if module == Module::Gpu { ", a quarter of an hour the first time" } else { "" };
     stage(&format!("browser module `{name}`: compiling (profile web{hint})"), || {
         let mut cargo = compiler.cargo(project, "rustc", &build_folder);
         // The crate type is named because link-time optimisation is left out when an rlib is built along with it.
         cargo.args(["--package", "turnwise", "--lib", "--crate-type", "cdylib", "--profile", "web", "--no-default-features"]);
+        cargo.envs(module.opt_level().map(|level| ("CARGO_PROFILE_WEB_OPT_LEVEL", level)));
         cargo.args(module.features()).args(["--", "-C", EXPORT_CONSTRUCTORS]);
         run(cargo.stdout(std::io::stderr()), &format!("compiling the browser module `{name}`"))
     })?;
@@ -190,7 +199,7 @@ mod tests {
     #[test]
     fn modules_are_named_on_the_command_line() {
         assert_eq!(Module::parse(&[]), Ok(Module::ALL.to_vec()));
-        assert_eq!(Module::parse(&["engine".to_string()]), Ok(vec![Module::Engine]));
+        assert_eq!(Module::parse(&["gpu".to_string()]), Ok(vec![Module::Gpu]));
         assert!(Module::parse(&["motor".to_string()]).unwrap_err().contains("motor"));
     }
 
@@ -198,7 +207,7 @@ mod tests {
     fn a_module_is_stale_when_source_or_compiler_change() {
         let stamps = [
             stamp_of(Module::Page, "1", "rustc 1"),
-            stamp_of(Module::Engine, "1", "rustc 1"),
+            stamp_of(Module::Gpu, "1", "rustc 1"),
             stamp_of(Module::Page, "2", "rustc 1"),
             stamp_of(Module::Page, "1", "rustc 2"),
         ];

@@ -20,8 +20,8 @@ use crate::vocabulary::{Token, TokenSet};
 pub struct Node(usize);
 
 /// Rows that a policy continues.
-pub struct Decoder<'a> {
-    network: &'a Network,
+pub struct Decoder {
+    network: Network,
     nodes: Vec<Known>,
     /// The node behind another that has a token; the first ones are behind none.
     next: HashMap<(Option<Node>, Token), Node>,
@@ -49,9 +49,9 @@ pub struct Draw {
     pub log_prob: f32,
 }
 
-impl<'a> Decoder<'a> {
+impl Decoder {
     /// Without any token.
-    pub fn new(network: &'a Network) -> Self {
+    pub fn new(network: Network) -> Self {
         let (keys, values, logits) = (Vec::new(), Vec::new(), Vec::new());
         Decoder { network, nodes: Vec::new(), next: HashMap::new(), keys, values, logits }
     }
@@ -94,7 +94,7 @@ impl<'a> Decoder<'a> {
 
     /// Computes the nodes from `first` on; gives the logits `[wanted, V]` of some of them, counted from the first.
     fn compute(&mut self, first: usize, wanted: &[usize]) -> Vec<f32> {
-        let network = self.network;
+        let network = &self.network;
         let Layout { d_model: d, layers, block, norm_gamma, norm_beta, head_bias, .. } = network.layout;
         let count = self.nodes.len() - first;
         self.keys.resize(self.nodes.len() * layers * d, 0.0);
@@ -173,7 +173,7 @@ vectorised! {
 
 /// Attention of queries `[asking, d]` of new nodes, counted from `first`, to the nodes up to them.
 struct Attention<'a> {
-    decoder: &'a Decoder<'a>,
+    decoder: &'a Decoder,
     layer: usize,
     first: usize,
     asking: &'a [usize],
@@ -245,8 +245,7 @@ mod tests {
 
     #[test]
     fn what_rows_have_alike_is_fed_once_and_gives_what_it_gives_alone() {
-        let network = network();
-        let mut decoder = Decoder::new(&network);
+        let mut decoder = Decoder::new(network());
         let rows: [&[Token]; 4] = [&[3, 4, 5], &[3, 4], &[3, 4, 5], &[3, 4, 6, 7]];
         let ends = decoder.feed(rows.iter().map(|&tokens| (None, tokens)));
         assert_eq!(decoder.nodes.len(), 5);
@@ -258,7 +257,7 @@ mod tests {
         assert_eq!(decoder.nodes.len(), 8);
         let all = [(ends[0], &[3, 4, 5][..]), (ends[1], &[3, 4]), (ends[3], &[3, 4, 6, 7]), (longer[0], &[3, 4, 5, 9])];
         for (node, tokens) in all.into_iter().chain([(longer[1], &[3, 4, 6, 7, 9][..]), (again[0], &[3, 4, 6])]) {
-            let mut alone = Decoder::new(&network);
+            let mut alone = Decoder::new(network());
             let end = alone.feed([(None, tokens)].into_iter())[0];
             assert_eq!(after(&decoder, node), after(&alone, end), "{tokens:?}");
         }

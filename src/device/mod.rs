@@ -3,11 +3,15 @@
 //! The choice and its reasons are plain data; opening a device is behind the feature `engine`.
 
 #[cfg(feature = "engine")]
-mod choose;
-#[cfg(all(feature = "engine", not(target_arch = "wasm32")))]
-pub use choose::native_adapter;
+mod open;
+mod plan;
+#[cfg(all(feature = "cpu", feature = "gpu"))]
+pub use open::choose;
+#[cfg(all(feature = "gpu", not(target_arch = "wasm32")))]
+pub use open::native_adapter;
 #[cfg(feature = "engine")]
-pub use choose::{Adapter, Chosen, choose};
+pub use open::{Chosen, any, open};
+pub use plan::{Adapter, plan};
 
 /// Which device the person wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -44,6 +44,7 @@ impl<'a> Part<'a> {
     }
 
     /// The micro-batch as [`Part::on`] gives it, but without the table of forbidden tokens, which only distributions by burn need.
+    #[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "only passes on slices ask for it"))]
     pub fn judged(&self, device: &Device) -> &MicroBatch {
         self.judged.get_or_init(|| self.micro_batch(TokenBatch::without_grammar(&self.examples, device), device))
     }

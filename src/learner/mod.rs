@@ -9,7 +9,10 @@ pub use statistics::{CriticStatistics, UpdateStatistics};
 mod batch;
 #[cfg(feature = "engine")]
 mod critic;
-#[cfg(feature = "engine")]
+#[cfg(feature = "gpu")]
+mod fused;
+#[cfg(all(feature = "engine", not(feature = "gpu")))]
+#[path = "not_fused.rs"]
 mod fused;
 #[cfg(feature = "engine")]
 mod gradient;
@@ -25,7 +28,10 @@ mod packet;
 mod reference;
 #[cfg(feature = "engine")]
 mod settings;
-#[cfg(feature = "engine")]
+#[cfg(feature = "cpu")]
+mod slices;
+#[cfg(all(feature = "engine", not(feature = "cpu")))]
+#[path = "no_slices.rs"]
 mod slices;
 #[cfg(feature = "engine")]
 mod update;

@@ -74,6 +74,7 @@ pub(super) fn unpack<'a>(answer: &'a Packet, policy: &Policy, figures: usize) ->
 }
 
 /// The gradient of every parameter from one vector in the order of the parameters; nothing where it has another length.
+#[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "only passes on slices ask for it"))]
 pub(super) fn gradients(flat: &[f32], policy: &Policy) -> Option<GradientsParams> {
     spread(std::iter::repeat(&true), flat, policy)
 }

@@ -1,6 +1,6 @@
 //! The optimizer steps of an update in micro-batches, jobs for all cores. Their gradients come from burn's automatic differentiation,
-//! which works on every device and is what everything faster is compared with; on the CPU, where [`crate::cpu`] covers the policy, from
-//! passes on slices.
+//! which works on every device and is what everything faster is compared with; on the CPU, where they cover the policy, from passes on
+//! slices.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -10,8 +10,7 @@ use super::gradient::{GradientJob, LogProbsJob, Part};
 use super::loss::{Counts, SUMS};
 use super::optimizer::Accumulated;
 use super::update::Steps;
-use super::{Learner, LearnerError, TokenBatch, TrainingExample};
-use crate::cpu::Network;
+use super::{Learner, LearnerError, TokenBatch, TrainingExample, slices};
 use crate::parallel;
 use crate::policy::Policy;
 use crate::readback::read;
@@ -57,7 +56,7 @@ impl Learner {
     /// together; on slices the members of a group stay together, since they share their beginning.
     async fn parts<'a>(&self, examples: &'a [TrainingExample], weights: &[f64]) -> Vec<Part<'a>> {
         let unit = if self.settings.objective.preference.is_some() { 2 } else { 1 };
-        let cut = if self.settings.kernels && Network::covers(&self.reference) {
+        let cut = if self.settings.kernels && slices::covers(&self.reference) {
             in_order(examples.len(), self.settings.micro_batches, unit)
         } else {
             micro_batches(examples, self.settings.micro_batches, unit).into_iter().rev().collect()

@@ -18,8 +18,8 @@ pub struct UpdateSettings {
     pub inner_epochs: usize,
     /// Parts over which gradients are accumulated; the gradient does not depend on it. Kernels cut the batch by the memory it takes instead.
     pub micro_batches: usize,
-    /// Whether updates go ways of our own where there are some for the device and the policy's shape, kernels
-    /// ([`crate::kernel::runs_on`]) or passes on slices ([`crate::cpu::Network::covers`]), else burn's operations with its automatic
+    /// Whether updates go ways of our own where there are some for the device and the policy's shape, kernels on
+    /// graphics devices or passes on slices on the CPU, else burn's operations with its automatic
     /// differentiation. The gradients agree but for rounding.
     pub kernels: bool,
 }

@@ -53,6 +53,11 @@ impl Wanted {
     }
 }
 
+/// Whether there are passes on slices for a policy, its device and its shape.
+pub(super) fn covers(policy: &Policy) -> bool {
+    Network::covers(policy)
+}
+
 /// The network of a policy, where updates are to be made here.
 fn network(policy: &Policy, settings: &UpdateSettings) -> Option<Network> {
     settings.kernels.then(|| Network::of(policy)).flatten()

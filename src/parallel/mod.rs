@@ -11,9 +11,15 @@ pub use pool::{Arrival, Held, Kind, Line, Packet, Pool, install, pool};
 
 use burn::tensor::Device;
 
-/// Whether work on a device is to be cut into jobs for several cores.
+/// Whether work on a device is to be cut into jobs for several cores: on the CPU.
+#[cfg(feature = "cpu")]
 pub fn cuts(device: &Device) -> bool {
     device.clone().without_autodiff() == Device::flex()
+}
+/// Whether work on a device is to be cut into jobs for several cores: not on graphics devices, and there is nothing else here.
+#[cfg(not(feature = "cpu"))]
+pub fn cuts(_device: &Device) -> bool {
+    false
 }
 
 /// How many threads a device's jobs may run on: the cores where work is cut and there are threads, 1 elsewhere.

@@ -5,6 +5,7 @@ use burn::tensor::{Tensor, TensorData};
 
 use super::transformer::set_param;
 use super::{CheckpointError, Policy, PolicyConfig};
+use crate::device;
 use crate::parallel;
 use crate::readback::{ReadError, look, read};
 use crate::seed::{Purpose, RootSeed};
@@ -28,7 +29,7 @@ impl Weights {
     /// the head by half; biases 0, norm gains 1. The same seed gives the same weights everywhere.
     pub fn initial(config: &PolicyConfig, seed: RootSeed) -> Self {
         let mut shapes = Shapes::default();
-        config.init(&burn::tensor::Device::flex()).visit(&mut shapes);
+        config.init(&device::any()).visit(&mut shapes);
         let residual = (2.0 * config.layers as f32).powf(-0.5);
         let weights = shapes.found.into_iter().enumerate().map(|(index, (name, shape))| {
             let fan_in = (shape[0] as f32).powf(-0.5);

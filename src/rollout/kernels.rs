@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use burn::tensor::Tensor;
-
+use super::decoding::{self, Decoded};
 use super::row::Row;
 use super::{RolloutError, Sampling};
 use crate::environment::Grammar;
@@ -34,21 +33,6 @@ impl Decoding {
         Some(Decoding { decoder, homes })
     }
 
-    /// Feeds what waits in the rows and samples a turn. Gives tokens and log-probabilities packed as one vector, row by row:
-    /// `turn_tokens` tokens (exact in `f32`), then as many log-probabilities.
-    ///
-    /// # Errors
-    /// When the device takes no more buffers.
-    pub fn turn(&self, rows: &mut [Row], sampling: &Sampling) -> Result<Tensor<1>, RolloutError> {
-        let spans: Vec<Span> = rows.iter().filter_map(|row| self.span(row)).collect();
-        self.decoder.prefill(&spans);
-        drop(spans);
-        let starts: Vec<Start> = rows.iter().map(|row| self.start(row, sampling)).collect();
-        rows.iter_mut().for_each(|row| row.pending.clear());
-        let drawn = self.decoder.decode(&starts, sampling.limits.turn_tokens, u32::from(EOT), sampling.temperature as f32);
-        drawn.ok_or_else(|| RolloutError::Read(ReadError("no buffer on the device".to_string())))
-    }
-
     /// What waits in a row but for its last token; nothing where another row has it.
     fn span<'a>(&self, row: &'a Row) -> Option<Span<'a>> {
         let home = self.homes[row.index];
@@ -67,6 +51,18 @@ impl Decoding {
             most,
             uniforms: (0..most).map(|token| row.sampling.at((length + token) as u32) >> 8).collect(),
         }
+    }
+}
+
+impl decoding::Decoding for Decoding {
+    fn turn(&mut self, _policy: &Policy, rows: &mut [Row], sampling: &Sampling) -> Result<Decoded, RolloutError> {
+        let spans: Vec<Span> = rows.iter().filter_map(|row| self.span(row)).collect();
+        self.decoder.prefill(&spans);
+        drop(spans);
+        let starts: Vec<Start> = rows.iter().map(|row| self.start(row, sampling)).collect();
+        rows.iter_mut().for_each(|row| row.pending.clear());
+        let drawn = self.decoder.decode(&starts, sampling.limits.turn_tokens, u32::from(EOT), sampling.temperature as f32);
+        drawn.map(Decoded::There).ok_or_else(|| RolloutError::Read(ReadError("no buffer on the device".to_string())))
     }
 }
 

@@ -12,6 +12,8 @@ pub use trajectory::{End, GroupInfo, Trajectory, Turn};
 #[cfg(feature = "engine")]
 mod automaton;
 #[cfg(feature = "engine")]
+mod decoding;
+#[cfg(feature = "gpu")]
 mod kernels;
 #[cfg(feature = "engine")]
 mod reference;
@@ -21,7 +23,7 @@ mod row;
 mod sampler;
 #[cfg(feature = "engine")]
 mod shard;
-#[cfg(feature = "engine")]
+#[cfg(feature = "cpu")]
 mod slices;
 #[cfg(feature = "engine")]
 pub use sampler::{RolloutError, Sampling, roll_out};

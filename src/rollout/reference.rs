@@ -5,9 +5,10 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use super::Sampling;
 use super::automaton::Automaton;
+use super::decoding::{self, Decoded};
 use super::row::Row;
+use super::{RolloutError, Sampling};
 use crate::environment::Grammar;
 use crate::policy::{Cache, Policy, Visible, cumulating, log_distribution, sample};
 use crate::vocabulary::{PAD, SIZE, Token};
@@ -28,20 +29,26 @@ impl Decoding {
         let automaton = grammar.map(|grammar| Automaton::new(grammar, &device));
         Decoding { automaton, ones: cumulating(SIZE, &device), cache: None, device }
     }
+}
 
-    /// Feeds what waits in the rows and samples a turn: see [`decode_turn`].
-    pub fn turn(&mut self, policy: &Policy, rows: &mut [Row], sampling: &Sampling) -> Tensor<1> {
+impl decoding::Decoding for Decoding {
+    /// See [`decode_turn`].
+    fn turn(&mut self, policy: &Policy, rows: &mut [Row], sampling: &Sampling) -> Result<Decoded, RolloutError> {
         let (logits, mut cache) = match self.cache.take() {
             Some(mut cache) => (feed_pending(policy, rows, &mut cache, &self.device), cache),
             None => begin(policy, rows, &self.device),
         };
         let packed = decode_turn(policy, rows, logits, &mut cache, sampling, self.automaton.as_ref(), &self.ones, &self.device);
         self.cache = Some(cache);
-        packed
+        Ok(Decoded::There(packed))
     }
 
-    /// Keeps the given rows.
-    pub fn keep_rows(&mut self, rows: &[usize]) {
+    /// Every row feeds a whole turn.
+    fn rest(&self, row: &mut Row, length: usize, sampling: &Sampling) {
+        row.wait_behind_all_fed(length, sampling.limits.turn_tokens);
+    }
+
+    fn keep_rows(&mut self, rows: &[usize]) {
         if let Some(cache) = &mut self.cache {
             cache.keep_rows(rows);
         }

@@ -2,16 +2,13 @@
 //!
 //! All rows decode a turn on the device, then one read brings the turn's tokens and log-probabilities to the host, the
 //! environments answer, and the answers are fed in one block. Finished rows leave the batch. Rows that start from the same tokens
-//! share the work on them. How a turn is decoded is up to a [`Decoding`]: by burn's operations token by token, by kernels of our own
-//! in one dispatch, or on the CPU on slices, where nothing has to be read.
+//! share the work on them. How a turn is decoded is up to a [`super::decoding::Decoding`].
 
+use super::decoding::{Decoded, decoding, most_rows};
 use super::row::Row;
 use super::shard::Shard;
 use super::{Episode, Limits, Trajectory};
-use super::{kernels, reference, slices};
 use crate::config::{ExperimentConfig, Parameters};
-use crate::cpu::Network;
-use crate::kernel::Decoder;
 use crate::parallel;
 use crate::policy::Policy;
 use crate::readback::{ReadError, read};
@@ -25,8 +22,7 @@ pub struct Sampling {
     pub limits: Limits,
     /// Whether the environment's grammar restricts sampling.
     pub legal_token_mask: bool,
-    /// Whether turns are decoded by kernels of our own where they run ([`crate::kernel::runs_on`]), on slices on the CPU
-    /// ([`crate::cpu`]), else by burn's operations.
+    /// Whether turns are decoded by kernels of our own on graphics devices and on slices on the CPU, else by burn's operations.
     /// They draw the same tokens but where two candidates tie within rounding.
     pub kernels: bool,
     /// The task that is played, by name, and its own settings: what an episode needs to be made again elsewhere.
@@ -67,8 +63,7 @@ const SHARD: usize = 64;
 /// # Errors
 /// When the device fails or a log-probability is not finite.
 pub async fn roll_out(policy: &Policy, episodes: Vec<Episode>, sampling: &Sampling) -> Result<Vec<Trajectory>, RolloutError> {
-    let most = sampling.kernels.then(|| Decoder::most_rows(policy, sampling.limits.context_length)).flatten();
-    if let Some(most) = most {
+    if let Some(most) = most_rows(policy, sampling) {
         let mut played = Vec::with_capacity(episodes.len());
         let mut rest = episodes.into_iter().peekable();
         while rest.peek().is_some() {
@@ -87,48 +82,26 @@ pub async fn roll_out(policy: &Policy, episodes: Vec<Episode>, sampling: &Sampli
     Ok(played.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// How the turns of a batch are decoded.
-enum Decoding<'a> {
-    /// By burn's operations: on every device, and what the kernels are compared with.
-    Reference(reference::Decoding),
-    /// By kernels of our own, on graphics devices.
-    Kernels(kernels::Decoding),
-    /// On slices, on the CPU.
-    Slices(slices::Decoding<'a>),
-}
-
 /// Plays episodes as one batch.
 pub(super) async fn play(policy: &Policy, episodes: Vec<Episode>, sampling: &Sampling) -> Result<Vec<Trajectory>, RolloutError> {
     let mut finished: Vec<Option<Trajectory>> = episodes.iter().map(|_| None).collect();
     let mut rows: Vec<Row> = episodes.into_iter().enumerate().map(|(index, episode)| Row::new(index, episode)).collect();
     let grammar = rows.first().filter(|_| sampling.legal_token_mask).map(|row| row.environment.grammar());
-    let kernels = sampling.kernels.then(|| kernels::Decoding::new(policy, &rows, sampling, grammar.as_ref())).flatten();
-    let network = (sampling.kernels && kernels.is_none()).then(|| Network::of(policy)).flatten();
-    let mut decoding = match (kernels, &network) {
-        (Some(decoding), _) => Decoding::Kernels(decoding),
-        (None, Some(network)) => Decoding::Slices(slices::Decoding::new(network, rows.len(), grammar.clone())),
-        (None, None) => Decoding::Reference(reference::Decoding::new(policy, grammar.clone())),
-    };
+    let mut decoding = decoding(policy, &rows, sampling, grammar.as_ref());
     while !rows.is_empty() {
         // [B * 2 turn_tokens]
-        let values = match &mut decoding {
-            Decoding::Reference(decoding) => read(decoding.turn(policy, &mut rows, sampling)).await?,
-            Decoding::Kernels(decoding) => read(decoding.turn(&mut rows, sampling)?).await?,
-            Decoding::Slices(decoding) => decoding.turn(&mut rows, sampling),
+        let values = match decoding.turn(policy, &mut rows, sampling)? {
+            Decoded::There(values) => read(values).await?,
+            Decoded::Here(values) => values,
         };
         for (row, values) in rows.iter_mut().zip(values.chunks_exact(2 * sampling.limits.turn_tokens)) {
             let (tokens, log_probs) = values.split_at(sampling.limits.turn_tokens);
             let length = row.take_action(tokens, log_probs, sampling, grammar.as_ref())?;
-            match &decoding {
-                Decoding::Reference(_) => row.wait_behind_all_fed(length, sampling.limits.turn_tokens),
-                Decoding::Kernels(_) | Decoding::Slices(_) => row.wait_from_last(length),
-            }
+            decoding.rest(row, length, sampling);
         }
         let active: Vec<usize> = (0..rows.len()).filter(|&index| rows[index].end.is_none()).collect();
         if active.len() < rows.len() {
-            if let Decoding::Reference(decoding) = &mut decoding {
-                decoding.keep_rows(&active);
-            }
+            decoding.keep_rows(&active);
             for row in rows.extract_if(.., |row| row.end.is_some()) {
                 let index = row.index;
                 finished[index] = Some(row.into_trajectory());

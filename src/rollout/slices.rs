@@ -1,15 +1,17 @@
 //! A turn decoded on the CPU by [`crate::cpu`]: every row feeds its own tokens, those that it shares with others once, and ends when
 //! it ends.
 
-use super::Sampling;
+use super::decoding::{self, Decoded};
 use super::row::Row;
+use super::{RolloutError, Sampling};
 use crate::cpu::{Decoder, Draw, Network, Node};
 use crate::environment::Grammar;
+use crate::policy::Policy;
 use crate::vocabulary::{EOT, Token, TokenSet};
 
 /// What a batch holds while it is decoded.
-pub(super) struct Decoding<'a> {
-    decoder: Decoder<'a>,
+pub(super) struct Decoding {
+    decoder: Decoder,
     grammar: Option<Grammar>,
     /// Where each row has come to, by its index; `None` before it begins.
     nodes: Vec<Option<Node>>,
@@ -24,14 +26,8 @@ struct Active {
     state: usize,
 }
 
-impl<'a> Decoding<'a> {
-    pub fn new(network: &'a Network, rows: usize, grammar: Option<Grammar>) -> Self {
-        Decoding { decoder: Decoder::new(network), grammar, nodes: vec![None; rows] }
-    }
-
-    /// Feeds what waits in the rows and samples a turn. Gives tokens and log-probabilities row by row: `turn_tokens` tokens, 0 behind
-    /// the action, then as many log-probabilities.
-    pub fn turn(&mut self, rows: &mut [Row], sampling: &Sampling) -> Vec<f32> {
+impl decoding::Decoding for Decoding {
+    fn turn(&mut self, _policy: &Policy, rows: &mut [Row], sampling: &Sampling) -> Result<Decoded, RolloutError> {
         let turn_tokens = sampling.limits.turn_tokens;
         let mut packed = vec![0.0; rows.len() * 2 * turn_tokens];
         let room = |row: &Row| turn_tokens.min(sampling.limits.context_length.saturating_sub(row.prefix.tokens.len()));
@@ -69,7 +65,15 @@ impl<'a> Decoding<'a> {
             let nodes = self.decoder.feed(feeds);
             active.iter_mut().zip(nodes).for_each(|(active, node)| active.node = node);
         }
-        packed
+        Ok(Decoded::Here(packed))
+    }
+}
+
+impl Decoding {
+    /// `None` where the policy's device or shape is not one for slices.
+    pub fn new(policy: &Policy, rows: usize, grammar: Option<&Grammar>) -> Option<Self> {
+        let decoder = Decoder::new(Network::of(policy)?);
+        Some(Decoding { decoder, grammar: grammar.cloned(), nodes: vec![None; rows] })
     }
 
     /// Feeds what waits in the rows that have room for a turn.

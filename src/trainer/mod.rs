@@ -2,6 +2,7 @@
 
 mod counterfactual;
 mod episodes;
+#[cfg(feature = "cpu")]
 mod helper;
 mod reroll;
 mod resume;
@@ -12,6 +13,7 @@ mod warm_start;
 
 pub use counterfactual::{ChangeError, Changed, PlayedOn};
 pub use episodes::GroupStart;
+#[cfg(feature = "cpu")]
 pub use helper::{Helper, HelperError};
 pub use reroll::Boundaries;
 pub use resume::ResumeError;

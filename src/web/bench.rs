@@ -4,10 +4,11 @@
 use js_sys::{Array, Float32Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
-use super::adapter::browser_adapter;
-use super::{from_js, pool, to_js};
+use super::from_js;
+#[cfg(feature = "cpu")]
+use super::pool;
 use crate::config::ExperimentConfig;
-use crate::device::{Chosen, DeviceChoice, choose};
+use crate::device::open;
 use crate::environment::REGISTRY;
 use crate::learner::{Learner, TrainingExample, UpdateSettings};
 use crate::policy::{Policy, PolicyConfig, Weights};
@@ -19,7 +20,6 @@ use crate::vocabulary::EOT;
 /// One policy under measurement.
 #[wasm_bindgen]
 pub struct Bench {
-    chosen: Chosen,
     weights: Weights,
     policy: Policy,
     learner: Learner,
@@ -29,29 +29,23 @@ pub struct Bench {
 
 #[wasm_bindgen]
 impl Bench {
-    /// Opens the GPU (a software adapter included) or the CPU, with a policy of initial weights. `shape` has the fields of a
-    /// checkpoint's `turnwise_policy`. Updates are cut into `micro_batches`, which the workers of a `Pool` share; `null` for none.
+    /// Opens the device of a `DeviceReport`, with a policy of initial weights. `shape` has the fields of a checkpoint's
+    /// `turnwise_policy`. Updates are cut into `micro_batches`, which on the CPU the workers of a `Pool` share; `null` for none.
     ///
     /// # Errors
-    /// When the shape is not one.
-    pub async fn open(shape: JsValue, gpu: bool, micro_batches: usize, others: JsValue) -> Result<Bench, JsValue> {
+    /// When the shape is not one or the device is refused.
+    pub async fn open(shape: JsValue, device: JsValue, micro_batches: usize, others: JsValue) -> Result<Bench, JsValue> {
         console_error_panic_hook::set_once();
         let shape: PolicyConfig = from_js(shape)?;
-        let choice = if gpu { DeviceChoice::Gpu } else { DeviceChoice::Cpu };
-        let chosen = choose(choice, browser_adapter).await;
+        let chosen = open(from_js(device)?).await.map_err(|refused| JsValue::from_str(&refused.detail))?;
         let weights = without_end(Weights::initial(&shape, RootSeed(0)));
         let policy = shape.init(&chosen.device).with_weights(&weights).map_err(words)?;
         let learner = Learner::new(&policy, settings(micro_batches));
+        #[cfg(feature = "cpu")]
         pool::share(others);
-        Ok(Bench { chosen, weights, policy, learner, examples: Vec::new(), steps: 0 })
-    }
-
-    /// The device that was opened, a `DeviceReport`.
-    ///
-    /// # Errors
-    /// Never in practice.
-    pub fn device(&self) -> Result<JsValue, JsValue> {
-        to_js(&self.chosen.report)
+        #[cfg(not(feature = "cpu"))]
+        drop(others);
+        Ok(Bench { weights, policy, learner, examples: Vec::new(), steps: 0 })
     }
 
     /// The weights that updates and decoding start from: a list of `[name, shape, Float32Array]`.

@@ -7,14 +7,15 @@ use js_sys::{Function, Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
-use super::adapter::browser_adapter;
+#[cfg(feature = "cpu")]
+use super::pool;
 use super::protocol::{
     Command, Counterfactual, Event, MeasuredCredit, Phase, Stage, StopReason, WarmStartReport, WarmStartSource,
 };
 use super::turn::let_messages_in;
-use super::{from_js, pool, to_js};
+use super::{from_js, to_js};
 use crate::config::{self, ExperimentConfig, WarmStart};
-use crate::device::{Chosen, DeviceChoice, DeviceKind, choose};
+use crate::device::{Chosen, DeviceReport, open};
 use crate::environment::{REGISTRY, warm_start_name};
 use crate::policy::{Checkpoint, Policy, PolicyConfig, Precision, huggingface};
 use crate::trainer::{
@@ -29,14 +30,14 @@ pub struct Engine {
     emit: Function,
     warm_start: Function,
     save: Function,
+    #[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "nobody helps on a graphics device"))]
     helpers: Function,
     /// The checkpoint that the next run is to go on from.
     checkpoint: RefCell<Option<Vec<u8>>>,
     run: Rc<RefCell<Option<Run>>>,
     /// The measurement of true credit begun last, with the iteration of its episodes.
     measurement: RefCell<Option<(usize, TrueCreditRun)>>,
-    /// The device is opened once for each choice.
-    device: RefCell<Option<(DeviceChoice, Chosen)>>,
+    device: RefCell<Option<Chosen>>,
     pause: Rc<Cell<bool>>,
     busy: Cell<bool>,
 }
@@ -45,8 +46,7 @@ pub struct Engine {
 impl Engine {
     /// `emit` takes an `Event`. `warm_start` takes the name of a shipped checkpoint and gives a promise of its bytes,
     /// or of `null`. `save` takes the number of steps done and the bytes of a checkpoint after every step; a promise
-    /// that it gives is waited for. `helpers` takes whether the run computes on the CPU and gives a promise of the `Pool` of workers
-    /// that help it, or of `null`.
+    /// that it gives is waited for. `helpers` gives a promise of the `Pool` of workers that help a run on the CPU, or of `null`.
     #[wasm_bindgen(constructor)]
     pub fn new(emit: Function, warm_start: Function, save: Function, helpers: Function) -> Engine {
         console_error_panic_hook::set_once();
@@ -99,7 +99,7 @@ impl Engine {
                 self.busy.set(true);
                 self.pause.set(false);
                 let result = match command {
-                    Command::Configure { config, device, resume } => self.configure(config, device, resume).await,
+                    Command::Configure { config, resume, .. } => self.configure(config, resume).await,
                     Command::Train => self.train().await,
                     Command::Counterfactual { trajectory, turn, replacement, rolls } => {
                         self.counterfactual(Changed { trajectory, turn, replacement }, rolls).await
@@ -113,28 +113,47 @@ impl Engine {
         }
     }
 
+    /// Opens the device of a `DeviceReport`, which the runs configured from then on compute on. Gives the `DeviceReport` of what is
+    /// there: where the device was refused that of the CPU, which takes another engine.
+    pub async fn open(&self, device: JsValue) -> Result<JsValue, JsValue> {
+        let report: DeviceReport = from_js(device)?;
+        if let Some(chosen) = self.device.borrow().as_ref().filter(|chosen| chosen.report == report) {
+            return to_js(&chosen.report);
+        }
+        match open(report).await {
+            Ok(chosen) => {
+                let report = to_js(&chosen.report);
+                *self.device.borrow_mut() = Some(chosen);
+                report
+            }
+            Err(report) => to_js(&report),
+        }
+    }
+
     /// Asks for the workers that help, where there is a run on the CPU. Their number makes no difference to any result.
+    #[cfg(feature = "cpu")]
     pub async fn share(&self) -> Result<(), JsValue> {
-        let cpu = self.device.borrow().as_ref().map(|(_, chosen)| chosen.report.kind == DeviceKind::Cpu);
-        let Some(cpu) = cpu else { return Ok(()) };
-        let promise = self.helpers.call1(&JsValue::NULL, &cpu.into())?;
-        pool::share(JsFuture::from(Promise::resolve(&promise)).await?);
+        if self.device.borrow().is_some() {
+            let promise = self.helpers.call0(&JsValue::NULL)?;
+            pool::share(JsFuture::from(Promise::resolve(&promise)).await?);
+        }
         Ok(())
     }
 
-    async fn configure(&self, config: ExperimentConfig, choice: DeviceChoice, resume: bool) -> Result<(), JsValue> {
+    /// Nobody helps on a graphics device.
+    #[cfg(not(feature = "cpu"))]
+    pub async fn share(&self) -> Result<(), JsValue> {
+        Ok(())
+    }
+
+    async fn configure(&self, config: ExperimentConfig, resume: bool) -> Result<(), JsValue> {
         self.run.borrow_mut().take();
         self.measurement.borrow_mut().take();
         // The page has checked its settings; nothing out of bounds gets this far, whoever sends it.
         let config = config::check(&config, REGISTRY).config;
-        let known = self.device.borrow_mut().take().filter(|(chosen, _)| *chosen == choice);
-        let chosen = match known {
-            Some((_, chosen)) => chosen,
-            None => choose(choice, browser_adapter).await,
-        };
-        self.send(&Event::Device { device: chosen.report.clone() })?;
-        let device = chosen.device.clone();
-        *self.device.borrow_mut() = Some((choice, chosen));
+        let opened = self.device.borrow().as_ref().map(|chosen| (chosen.device.clone(), chosen.report.clone()));
+        let Some((device, report)) = opened else { return Err(JsValue::from_str("no device is open")) };
+        self.send(&Event::Device { device: report })?;
         self.share().await?;
         let file = self.checkpoint.borrow_mut().take().filter(|_| resume);
         let (mut run, source, note) = match file.map(|file| resumed(&config, &file, &device)) {

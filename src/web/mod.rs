@@ -1,13 +1,13 @@
 //! The border to the browser: the only module that knows `wasm-bindgen`.
 //!
-//! Two modules are built from this crate: without the feature `engine`, `page` answers the page's main thread; with it,
-//! `engine` trains in a worker, with other workers' help.
+//! Three modules are built from this crate: `page`, without tensors, answers the page's main thread and says which device there is;
+//! an engine trains in a worker, `gpu` on WebGPU, `cpu` on the CPU with other workers' help.
 
 pub mod frozen;
 pub mod lines;
 pub mod protocol;
 
-#[cfg(all(target_arch = "wasm32", feature = "engine"))]
+#[cfg(all(target_arch = "wasm32", not(feature = "engine")))]
 mod adapter;
 #[cfg(all(target_arch = "wasm32", feature = "engine"))]
 mod bench;
@@ -15,7 +15,7 @@ mod bench;
 mod engine;
 #[cfg(all(target_arch = "wasm32", not(feature = "engine")))]
 mod page;
-#[cfg(all(target_arch = "wasm32", feature = "engine"))]
+#[cfg(all(target_arch = "wasm32", feature = "cpu"))]
 mod pool;
 #[cfg(all(target_arch = "wasm32", feature = "engine"))]
 mod turn;

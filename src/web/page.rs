@@ -2,16 +2,25 @@
 
 use wasm_bindgen::prelude::*;
 
+use super::adapter::browser_adapter;
 use super::frozen::FrozenBatch;
 use super::lines;
 use super::protocol::{Batch, ReadConfig, ReadLink};
 use super::{from_js, to_js};
 use crate::config::{self, Expectation, ExperimentConfig, Link, LinkOutcome, ReadOutcome};
 use crate::credit::TrueCredit;
+use crate::device;
 use crate::environment::{self, REGISTRY};
 use crate::lesson;
 use crate::metrics::{self, Report};
 use crate::vocabulary;
+
+/// The device that a `DeviceChoice` comes to here, and why: a promise of a `DeviceReport`. Nothing is opened.
+#[wasm_bindgen]
+pub async fn find_device(choice: JsValue) -> Result<JsValue, JsValue> {
+    console_error_panic_hook::set_once();
+    to_js(&device::plan(from_js(choice)?, browser_adapter).await)
+}
 
 /// A `Description` of all settings.
 #[wasm_bindgen]

@@ -18,7 +18,7 @@ use crate::vocabulary::Token;
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts"))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Command {
-    /// Sets up a run: picks the device, makes the policy, does or loads the warm start. Whatever ran before is dropped.
+    /// Sets up a run on the device of that choice (the worker opens it first): makes the policy, does or loads the warm start. Whatever ran before is dropped.
     /// Answered by `device`, perhaps `progress`, then `ready`.
     /// With `resume` the run goes on from the checkpoint that the worker was handed before, if that fits; `ready` says from where.
     Configure { config: ExperimentConfig, device: DeviceChoice, resume: bool },

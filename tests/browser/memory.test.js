@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { assertClean, context, iterations, launch, open, until } from './support.js';
+import { assertClean, context, inWorker, iterations, launch, open, until } from './support.js';
 
 /** Steps of some ten milliseconds. */
 const TINY = '#v=1&env=search&seed=4&groups=2&num_generations=4&d_model=32&held_out=4&warm_start=none&iterations=1000';
@@ -20,14 +20,6 @@ before(async () => {
 after(() => browser.close());
 
 const press = (page, name) => page.getByRole('button', { name, exact: true }).click();
-
-/** Puts code in front of the training worker's own. */
-async function inWorker(within, code) {
-  await within.route(/\/assets\/worker.*\.js$/, async route => {
-    const response = await route.fetch();
-    await route.fulfill({ response, body: `${code};\n${await response.text()}` });
-  });
-}
 
 /** Megabytes that are alive in the page. */
 async function heapOf(within, page) {

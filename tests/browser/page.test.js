@@ -176,3 +176,15 @@ test('a first visit fetches no script or style but those that the page names and
   assert.deepEqual(code.filter(name => !name.startsWith('worker') && !html.includes(name)), []);
   assertClean(session);
 });
+
+test('a visitor who trains fetches the engine of the device that there is, not the other one', { timeout: 180_000 }, async () => {
+  const session = await open(await context(browser), '#v=1&env=search&groups=2&num_generations=4&iterations=1&held_out=16');
+  const { page, requests } = session;
+  const engines = () => requests.map(url => /turnwise_(cpu|gpu)/.exec(url)?.[1]).filter(Boolean);
+  await page.getByTestId('group').waitFor();
+  assert.deepEqual(engines(), [], 'nothing before it is needed');
+  await page.getByRole('button', { name: 'Train', exact: true }).click();
+  await page.getByText('Finished', { exact: true }).waitFor({ timeout: 120_000 });
+  assert.deepEqual([...new Set(engines())], ['cpu']);
+  assertClean(session);
+});

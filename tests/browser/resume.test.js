@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { address, assertClean, context, iterations, launch, open, until } from './support.js';
+import { address, assertClean, context, inWorker, iterations, launch, open, until } from './support.js';
 
 /** Long enough that no machine is at its end before a person has pressed Pause. */
 const SMALL = '#v=1&env=search&seed=3&groups=2&num_generations=4&held_out=16&iterations=1000';
@@ -55,14 +55,6 @@ async function episodes(page) {
     found.set(line.iteration, `${found.get(line.iteration) ?? ''}${line.text} ${line.advantages.join(' ')}\n`);
   }
   return found;
-}
-
-/** Puts code in front of the training worker's own. */
-async function beforeWorker(within, code) {
-  await within.route(/\/assets\/worker.*\.js$/, async route => {
-    const response = await route.fetch();
-    await route.fulfill({ response, body: `${code};\n${await response.text()}` });
-  });
 }
 
 test('page.md case 15: after a reload in mid-run the run goes on, as if it had not been interrupted, its episodes with it', { timeout: 400_000 }, async t => {
@@ -186,7 +178,7 @@ test('back to an earlier checkpoint, then on: the same steps again', { timeout: 
 
 test('a worker that crashes is replaced, and Go on takes the run up from its last step', { timeout: 240_000 }, async () => {
   const within = await context(browser);
-  await beforeWorker(within, "new BroadcastChannel('crash').onmessage = () => { throw new Error('made to crash'); }");
+  await inWorker(within, "new BroadcastChannel('crash').onmessage = () => { throw new Error('made to crash'); }");
   const { page } = await open(within, SMALL);
   await trainUntil(page, 3);
   await page.evaluate(() => new BroadcastChannel('crash').postMessage(1));
@@ -204,7 +196,7 @@ test('a worker that crashes is replaced, and Go on takes the run up from its las
 test('where the browser keeps nothing, training works and the page says so', { timeout: 240_000 }, async () => {
   const within = await context(browser);
   const blocked = "Object.defineProperty(globalThis, 'indexedDB', { get() { throw new DOMException('blocked', 'SecurityError'); } })";
-  await beforeWorker(within, blocked);
+  await inWorker(within, blocked);
   await within.addInitScript(blocked);
   const session = await open(within, SMALL);
   await trainUntil(session.page, 2);
@@ -369,7 +361,7 @@ test('storage that refuses after a while breaks nothing: training goes on past i
 
 test('where there is no room for episodes the run is kept without them', { timeout: 240_000 }, async () => {
   const within = await context(browser);
-  await beforeWorker(
+  await inWorker(
     within,
     `{ const { put } = IDBObjectStore.prototype; IDBObjectStore.prototype.put = function (value, ...key) {
     if (this.name === 'episodes') throw new DOMException('full', 'QuotaExceededError'); return put.call(this, value, ...key); }; }`,
@@ -389,7 +381,7 @@ test('where there is no room for episodes the run is kept without them', { timeo
 
 test('a policy that is asked for when the worker crashes is not waited for', { timeout: 240_000 }, async () => {
   const within = await context(browser);
-  await beforeWorker(within, "addEventListener('message', event => { if (event.data.type === 'export_policy') { event.stopImmediatePropagation(); setTimeout(() => { throw new Error('made to crash'); }); } });");
+  await inWorker(within, "addEventListener('message', event => { if (event.data.type === 'export_policy') { event.stopImmediatePropagation(); setTimeout(() => { throw new Error('made to crash'); }); } });");
   const { page } = await open(within, SMALL);
   await trainUntil(page, 2);
   await pause(page);
@@ -406,7 +398,7 @@ test('page.md case 6: a device that is lost in mid-run is replaced within two se
   const gpu = await launch({ webgpu: true });
   try {
     const within = await context(gpu);
-    await beforeWorker(
+    await inWorker(
       within,
       `{ const prototype = globalThis.GPUAdapter?.prototype; const request = prototype?.requestDevice;
       if (request) prototype.requestDevice = async function (descriptor) { const device = await request.call(this, descriptor);
@@ -447,7 +439,7 @@ test('a device that is lost while the run is set up is replaced, and the run beg
   const gpu = await launch({ webgpu: true });
   try {
     const within = await context(gpu);
-    await beforeWorker(
+    await inWorker(
       within,
       `{ const prototype = globalThis.GPUAdapter?.prototype; const request = prototype?.requestDevice;
       if (request) prototype.requestDevice = async function (descriptor) { const device = await request.call(this, descriptor);

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { address, assertClean, context, iterations, launch, open, until } from './support.js';
+import { address, assertClean, context, inWorker, iterations, launch, open, until } from './support.js';
 
 const SMALL = '#v=1&env=search&seed=0&groups=2&num_generations=4&held_out=16';
 
@@ -13,14 +13,6 @@ before(async () => {
 after(() => browser.close());
 
 const press = (page, name) => page.getByRole('button', { name, exact: true }).click();
-
-/** Has the worker run `code` before its own script. */
-async function inWorker(within, code) {
-  await within.route(/\/assets\/worker-[^/]*\.js$/, async route => {
-    const response = await route.fetch();
-    await route.fulfill({ response, body: `${code};\n${await response.text()}` });
-  });
-}
 
 /** Has every report that comes out of the worker changed by `change`, a function's source, before the page sees it. */
 const changeReports = (within, change) =>

@@ -47,6 +47,14 @@ export async function open(within, fragment = '') {
   return { page, errors, requests };
 }
 
+/** Puts code in front of that of the training worker and of its helpers, which run the same script. */
+export async function inWorker(within, code) {
+  await within.route(/\/assets\/worker-[^/]*\.js$/, async route => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: `${code};\n${await response.text()}` });
+  });
+}
+
 /** No error was seen, and nothing was asked of another host. */
 export function assertClean({ errors, requests }) {
   assert.deepEqual(errors, []);

@@ -42,6 +42,8 @@ test('train, pause, go on, measure, play on, save, open, go back, pin, reset: no
   const { page } = session;
   await oneStep(page);
   assert.match(await page.getByRole('banner').innerText(), /WebGPU/, 'the policy is on WebGPU');
+  const engines = session.requests.map(url => /turnwise_(cpu|gpu)/.exec(url)?.[1]).filter(Boolean);
+  assert.deepEqual([...new Set(engines)], ['gpu'], 'no other engine is fetched');
 
   // Credit is measured by re-rolling, and a turn is changed and played on from.
   const right = page.getByTestId('right');

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { initSync, read_link } from '../../www/src/wasm/page/turnwise_page.js';
-import { assertClean, context, launch, open } from './support.js';
+import { assertClean, context, inWorker, launch, open } from './support.js';
 
 const TINY = '#v=1&env=search&seed=4&groups=2&num_generations=3&turn_limit=2&d_model=32&layers=1&heads=2&held_out=2&iterations=2&warm_start=none&legal_token_mask=1&reward=mixed&micro_batches=1';
 
@@ -48,10 +48,7 @@ test('page.md cases 33 and 35: one awaited read a turn and one an update, and th
   const count = `{ let maps = 0; const prototype = globalThis.GPUBuffer?.prototype; const map = prototype?.mapAsync;
   if (map) prototype.mapAsync = function (...args) { maps += 1; return map.apply(this, args); };
   new BroadcastChannel('maps').onmessage = ({ data }) => { if (data === 'ask') new BroadcastChannel('maps-told').postMessage(maps); }; }`;
-  await within.route(/\/assets\/worker.*\.js$/, async route => {
-    const response = await route.fetch();
-    await route.fulfill({ response, body: `${count};\n${await response.text()}` });
-  });
+  await inWorker(within, count);
   const session = await open(within, TINY);
   const { page } = session;
   const maps = () => page.evaluate(() => new Promise(resolve => {
@@ -109,6 +106,6 @@ function drive({ worker: url, config, device }) {
         resolve({ ...seen, seconds: (performance.now() - started) / 1000 });
       }
     };
-    worker.postMessage({ type: 'start', base: document.baseURI });
+    worker.postMessage({ type: 'start', base: document.baseURI, device });
   });
 }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { initSync, read_link } from '../../www/src/wasm/page/turnwise_page.js';
-import { assertClean, context, iterations, launch, open, until } from './support.js';
+import { assertClean, context, inWorker, iterations, launch, open, until } from './support.js';
 
 initSync({ module: readFileSync(new URL('../../www/src/wasm/page/turnwise_page_bg.wasm', import.meta.url)) });
 const asset = readdirSync(new URL('../../www/dist/assets', import.meta.url)).find(name => /^worker.*\.js$/.test(name));
@@ -22,10 +22,7 @@ async function mortal(within) {
   const code = `{ const helpers = [], Plain = Worker;
   globalThis.Worker = class extends Plain { constructor(...args) { super(...args); helpers.push(this); } };
   new BroadcastChannel('end-helper').onmessage = () => helpers.pop()?.terminate(); }`;
-  await within.route(/\/assets\/worker.*\.js$/, async route => {
-    const response = await route.fetch();
-    await route.fulfill({ response, body: `${code}\n${await response.text()}` });
-  });
+  await inWorker(within, code);
 }
 
 /** Two runs are one but for their times. */
@@ -109,10 +106,7 @@ async function counted(within) {
   self.postMessage = (message, ...rest) => {
     if (message?.report) { message = { ...message, report: { ...message.report, answers } }; answers = 0; }
     post(message, ...rest); }; }`;
-  await within.route(/\/assets\/worker.*\.js$/, async route => {
-    const response = await route.fetch();
-    await route.fulfill({ response, body: `${code}\n${await response.text()}` });
-  });
+  await inWorker(within, code);
 }
 
 // How much time it saves is for bench.html and `cargo bench` to say: a test on a shared machine cannot know whether it has two cores.
@@ -169,7 +163,7 @@ function drive({ worker: url, config, workers, endAfter }) {
         resolve({ ...seen, checkpoint, seconds: (performance.now() - started) / 1000 });
       }
     };
-    worker.postMessage({ type: 'start', base: document.baseURI });
+    worker.postMessage({ type: 'start', base: document.baseURI, device: 'cpu' });
     worker.postMessage({ type: 'share', workers });
   });
 }

@@ -1,12 +1,12 @@
 /** A worker that does jobs for the training worker, one after another. */
 
 import type { Assist, FromHelper, Job } from './pool';
-import init, { Helper } from './wasm/engine/turnwise_engine.js';
 
 const say = (message: FromHelper, transfer: Transferable[] = []): void => postMessage(message, { transfer });
 
 /** Makes this worker a helper. An error breaks it: whoever asked does the job without it. */
 export async function assist({ module, lock }: Assist): Promise<void> {
+  const { default: init, Helper } = await import('./wasm/cpu/turnwise_cpu.js');
   await init({ module_or_path: module });
   const helper = new Helper();
   let queue: Promise<void> = Promise.resolve();

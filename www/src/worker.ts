@@ -1,17 +1,26 @@
 /**
- * The training worker: fetches the engine with progress in bytes, hands it the page's commands, passes its events on, and keeps a
+ * The training worker: fetches the engine that the device takes, hands it the page's commands, passes its events on, and keeps a
  * checkpoint of every step. On the CPU it starts helpers, which run this script too.
  */
 
+import { findDevice, LoadError, type Loaded, loadEngine } from './engine';
 import { assist } from './helper';
 import { type Assist, type Job, Pool } from './pool';
-import type { Batch, Command, Event as EngineEvent, ExperimentConfig, Report } from './protocol';
+import type {
+  Batch,
+  Command,
+  DeviceChoice,
+  DeviceKind,
+  DeviceReport,
+  Event as EngineEvent,
+  ExperimentConfig,
+  Report,
+} from './protocol';
 import { Storage } from './storage';
-import init, { Engine } from './wasm/engine/turnwise_engine.js';
-import wasmUrl from './wasm/engine/turnwise_engine_bg.wasm?url';
+import type { Engine } from './wasm/cpu/turnwise_cpu.js';
 
-/** The first message: where the page's static files are. */
-export type Start = { type: 'start'; base: string };
+/** The first message: where the page's static files are, and what the first run is to compute on; its engine is fetched at once. */
+export type Start = { type: 'start'; base: string; device: DeviceChoice };
 
 /** Before `configure`: under which name the run is kept in this browser, and the checkpoint that it goes on from. */
 export type Keep = { type: 'keep'; id: string; config: ExperimentConfig; checkpoint: Uint8Array | null };
@@ -56,8 +65,12 @@ const words = (error: unknown): string => (error instanceof Error ? error.messag
 
 /** Whether this worker helps another: its first message says so. */
 let helping = false;
+/** Where the page's static files are. */
+let base = '';
 let engine: Engine | null = null;
-/** The engine, compiled: helpers get it so, without another download. */
+/** What the engine computes on, as it was asked for and as it was found. */
+let device: { choice: DeviceChoice; found: DeviceReport } | null = null;
+/** The engine for the CPU, compiled. */
 let module: WebAssembly.Module | null = null;
 /** Workers that are to compute, this one included, and those that help now. */
 let wanted = 1;
@@ -185,39 +198,17 @@ function watchDevices(): void {
 type MapAsync = (this: unknown, ...how: unknown[]) => Promise<void>;
 type RequestDevice = (this: unknown, descriptor?: unknown) => Promise<{ lost: Promise<{ message: string }> }>;
 
-/** Bytes of the engine that have arrived: fewer or more than it has, and the download is to blame, not the browser. */
-let done = 0;
-
-/** The engine's bytes as a response that counts what has arrived. */
-async function download(): Promise<Response> {
-  const response = await fetch(wasmUrl);
-  if (!response.ok || !response.body) throw new Error(`HTTP ${response.status}`);
-  let reported = 0;
-  const counter = new TransformStream<Uint8Array, Uint8Array>({
-    transform(chunk, controller) {
-      done += chunk.byteLength;
-      if (done - reported > 100_000) {
-        reported = done;
-        send({ type: 'progress', stage: 'download', done, total: Math.max(ENGINE_BYTES, done) });
-      }
-      controller.enqueue(chunk);
-    },
-  });
-  send({ type: 'progress', stage: 'download', done: 0, total: ENGINE_BYTES });
-  return new Response(response.body.pipeThrough(counter), { headers: { 'Content-Type': 'application/wasm' } });
-}
-
 /** The shipped weights of a name, or null where there are none. A failed download is an error, so that it is called one. */
-async function warmStart(base: string, name: string): Promise<Uint8Array | null> {
+async function warmStart(name: string): Promise<Uint8Array | null> {
   const response = await fetch(new URL(`warm-start/${encodeURIComponent(name)}.safetensors`, base));
   if (response.status === 404) return null;
   if (!response.ok) throw new Error(`HTTP ${response.status}`);
   return new Uint8Array(await response.arrayBuffer());
 }
 
-/** The workers that help a run, as many as are wanted; none on a graphics device. */
-async function helpers(cpu: boolean): Promise<Pool | null> {
-  const others = cpu && module ? wanted - 1 : 0;
+/** The workers that help a run on the CPU, as many as are wanted. */
+async function helpers(): Promise<Pool | null> {
+  const others = module ? wanted - 1 : 0;
   const tell = (left: number, lost: boolean, detail: string): void =>
     send({ type: 'workers', count: left + 1, wanted, lost, detail });
   if (pool?.left !== others) {
@@ -225,37 +216,49 @@ async function helpers(cpu: boolean): Promise<Pool | null> {
     const started = module && others > 0 ? await Pool.start(others, module, (left, detail) => tell(left, true, detail)) : null;
     pool = started;
   }
-  if (cpu) tell(pool?.left ?? 0, false, '');
+  tell(pool?.left ?? 0, false, '');
   return pool;
 }
 
-async function start(base: string): Promise<void> {
-  let response: Response;
-  try {
-    response = await download();
-  } catch (error) {
-    breakDown('download', error);
-    return;
+/** Waits for the last write before a step that comes too fast for it. */
+function save(iteration: number, bytes: Uint8Array): Promise<void> {
+  latest = { iteration, bytes };
+  return Promise.race([writing, new Promise<void>(resolve => setTimeout(resolve, PATIENCE))]);
+}
+
+/** The engine's code for a kind of device; the page sees it arrive. */
+function load(kind: DeviceKind): Promise<Loaded> {
+  return loadEngine(kind, (done, total) => send({ type: 'progress', stage: 'download', done, total }));
+}
+
+/** Opens the device of a choice with the engine that it takes; what was there before ends. */
+async function open(choice: DeviceChoice): Promise<void> {
+  if (device?.choice === choice) return;
+  const end = (): void => {
+    engine?.free();
+    [engine, device] = [null, null];
+  };
+  end();
+  pool?.end();
+  pool = null;
+  let found = await findDevice(choice);
+  for (let first = true; ; first = false) {
+    const loaded = await load(found.kind);
+    if (found.kind === 'cpu') module = loaded.module;
+    engine = new loaded.exports.Engine(pass, warmStart, save, helpers);
+    const opened: DeviceReport = await engine.open(found);
+    device = { choice, found: opened };
+    if (opened.kind === found.kind || !first) return;
+    // The device was refused: the CPU takes over, with the reason.
+    end();
+    found = opened;
   }
-  try {
-    module = await WebAssembly.compileStreaming(response);
-    await init({ module_or_path: module });
-    watchDevices();
-    engine = new Engine(
-      pass,
-      (name: string) => warmStart(base, name),
-      (iteration: number, bytes: Uint8Array) => {
-        latest = { iteration, bytes };
-        return Promise.race([writing, new Promise<void>(resolve => setTimeout(resolve, PATIENCE))]);
-      },
-      helpers,
-    );
-  } catch (error) {
-    // A connection that breaks halfway surfaces here too, as a TypeError of the stream.
-    const refused = error instanceof WebAssembly.CompileError || error instanceof WebAssembly.LinkError;
-    breakDown(refused && done === ENGINE_BYTES ? 'module' : 'download', error);
-    return;
-  }
+}
+
+/** Fetches the engine of the first run. */
+async function start(choice: DeviceChoice): Promise<void> {
+  watchDevices();
+  await load((await findDevice(choice)).kind);
   send({ type: 'loaded' });
 }
 
@@ -274,25 +277,28 @@ addEventListener('message', ({ data }: MessageEvent<ToWorker | Assist | Job>) =>
     return;
   }
   if (data.type === 'job') return;
-  if (data.type === 'start') {
-    queue = start(data.base);
-    return;
-  }
   const run = async (): Promise<void> => {
-    if (!engine || broken) return;
+    if (broken) return;
     try {
-      if (data.type === 'keep') {
+      if (data.type === 'start') {
+        base = data.base;
+        await start(data.device);
+      } else if (data.type === 'keep') {
         [kept, latest, told, credited] = [data, null, null, null];
         episodesWritten = Number.NEGATIVE_INFINITY;
-        if (data.checkpoint) engine.hand_over(data.checkpoint);
       } else if (data.type === 'share') {
         wanted = data.workers;
-        await engine.share();
+        await engine?.share();
+      } else if (data.type === 'configure') {
+        await open(data.device);
+        if (kept?.checkpoint) engine?.hand_over(kept.checkpoint);
+        await engine?.handle(data);
       } else if (data.type === 'send_checkpoint') send({ type: 'checkpoint', checkpoint: told });
+      else if (!engine) return;
       else if (data.type === 'export_policy') await exportPolicy(engine);
       else await engine.handle(data);
     } catch (error) {
-      breakDown('panic', error);
+      breakDown(error instanceof LoadError ? error.cause : 'panic', error);
     }
   };
   // A pause must reach the engine while it trains; everything else waits for its turn.

@@ -1,14 +1,13 @@
 /** Ours: the engine's own learner and rollout. */
 
+import { findDevice, loadEngine } from '../engine';
 import { assist } from '../helper';
 import { type Assist, Pool } from '../pool';
-import init, { Bench } from '../wasm/engine/turnwise_engine.js';
-import wasmUrl from '../wasm/engine/turnwise_engine_bg.wasm?url';
+import type { Bench } from '../wasm/cpu/turnwise_cpu.js';
 import { counts } from './count';
 import { serve } from './remote';
 import type { Draws, Weight } from './shape';
 
-let module: WebAssembly.Module | null = null;
 let pool: Pool | null = null;
 let bench: Bench | null = null;
 
@@ -24,20 +23,17 @@ addEventListener('message', ({ data }: MessageEvent<Assist>) => {
 
 serve({
   async open({ gpu, workers, shape }) {
-    if (!module) {
-      module = await WebAssembly.compileStreaming(fetch(wasmUrl));
-      await init({ module_or_path: module });
-    }
+    const device = await findDevice(gpu ? 'gpu' : 'cpu');
+    if (gpu && device.kind !== 'webgpu') throw new Error(device.detail || 'no WebGPU adapter');
+    const { exports, module } = await loadEngine(device.kind, () => {});
     bench?.free();
     pool?.end();
     let lost = '';
     pool = workers > 1 ? await Pool.start(workers - 1, module, (_, detail) => (lost = detail || 'a worker ended')) : null;
     if (pool && pool.left < workers - 1) throw new Error(lost || 'no further worker');
     // A micro-batch for each worker.
-    bench = await Bench.open(shape, gpu, workers, pool);
-    const { kind, name, detail } = bench.device();
-    if (gpu && kind !== 'webgpu') throw new Error(detail || 'no WebGPU adapter');
-    return { device: name, weights: bench.weights() as Weight[] };
+    bench = await exports.Bench.open(shape, device, workers, pool);
+    return { device: device.name, weights: bench.weights() as Weight[] };
   },
   batch({ length, tokens, lossMask, oldLogProbs, advantages }) {
     opened().set_batch(length, tokens, lossMask, oldLogProbs, advantages);

@@ -135,7 +135,7 @@ export async function measureIteration(
     if (steps === plan.steps || (plan.untilNinety && row.toNinety !== null)) training.post({ type: 'pause' });
   });
   try {
-    await training.ask({ type: 'start', base: document.baseURI }, 'loaded');
+    await training.ask({ type: 'start', base: document.baseURI, device: device === 'wasm' ? 'cpu' : 'gpu' }, 'loaded');
     training.post({ type: 'share', workers });
     // One step more than is timed: the one whose calls are counted.
     const config = { ...plan.config, iterations: plan.steps + 1 };

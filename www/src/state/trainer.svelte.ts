@@ -333,7 +333,7 @@ class Trainer {
   }
 
   private startWorker(): void {
-    this.link.start();
+    this.link.start(this.wantedDevice);
     this.share();
   }
 
@@ -351,6 +351,11 @@ class Trainer {
     [this.policyAsked, this.checkpointAsked] = [null, null];
   }
 
+  /** What the live run is to compute on: the CPU where a device was lost twice. */
+  private get wantedDevice(): DeviceChoice {
+    return this.fellBack ? 'cpu' : this.deviceChoice;
+  }
+
   private configure(): void {
     if (!this.live) return;
     this.activity = 'preparing';
@@ -359,8 +364,7 @@ class Trainer {
     const { id, config } = this.live;
     const plain = $state.snapshot(config) as ExperimentConfig;
     this.link.post({ type: 'keep', id, config: plain, checkpoint: this.checkpoint?.bytes ?? null });
-    const device = this.fellBack ? 'cpu' : this.deviceChoice;
-    this.link.post({ type: 'configure', config, device, resume: this.checkpoint !== null });
+    this.link.post({ type: 'configure', config, device: this.wantedDevice, resume: this.checkpoint !== null });
   }
 
   private go(what: 'train' | 'step'): void {

@@ -1,6 +1,7 @@
 /** The line to the training worker: started when it is needed, ended at once, its messages taken in when their turn to be drawn comes. */
 
 import { drawInTurn } from '../frames.svelte';
+import type { DeviceChoice } from '../protocol';
 import type { FromWorker, ToWorker } from '../worker';
 
 /** After this many milliseconds the worker's messages are taken in even if no frame was drawn, as in a hidden tab. */
@@ -20,8 +21,8 @@ export class WorkerLink {
     return this.worker !== null;
   }
 
-  /** Starts a worker where there is none. One that cannot be started tells so as a message. */
-  start(): void {
+  /** Starts a worker where there is none, with the engine for a device. One that cannot be started tells so as a message. */
+  start(device: DeviceChoice): void {
     if (this.worker) return;
     let worker: Worker;
     try {
@@ -41,7 +42,7 @@ export class WorkerLink {
       if (worker !== this.worker || told) return;
       this.receive({ type: 'broken', cause: 'download', detail: event.message ?? '', checkpoint: null });
     };
-    this.post({ type: 'start', base: document.baseURI });
+    this.post({ type: 'start', base: document.baseURI, device });
   }
 
   /** Ends the worker; nothing that it said and was not taken in yet counts. */
