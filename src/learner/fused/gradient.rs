@@ -6,7 +6,6 @@
 
 use cubecl::prelude::*;
 
-use super::batch::{START, TOKEN};
 use super::product::Four;
 
 /// Operands of the gradient of a kind of weight matrix, `sum_m input[m]^T slope[m]` in every layer. Places, strides (from one layer to
@@ -33,45 +32,64 @@ pub(super) struct WeightPlaces {
     pub length: usize,
 }
 
-/// One invocation per chunk, layer, eight rows and four columns of the matrix: three reads of four numbers for 32 multiply-adds.
+/// One invocation per chunk, layer, eight rows and `each` fours of columns of the matrix: with two of them ([`super::product::each_of`])
+/// four reads of four numbers for 64 multiply-adds.
 #[cube(launch)]
-pub(super) fn weight_gradient(input: &[Four], slope: &[Four], parts: &mut [Four], at: WeightPlaces, #[comptime] bias: bool) {
+pub(super) fn weight_gradient(
+    input: &[Four],
+    slope: &[Four],
+    parts: &mut [Four],
+    at: WeightPlaces,
+    #[comptime] bias: bool,
+    #[comptime] each: usize,
+) {
     let pairs = at.inner / 2;
-    let column = ABSOLUTE_POS % at.columns;
-    let pair = ABSOLUTE_POS / at.columns % pairs;
-    let layer = ABSOLUTE_POS / (at.columns * pairs) % at.layers;
-    let chunk = ABSOLUTE_POS / (at.columns * pairs * at.layers);
+    let apart = at.columns / each;
+    let column = ABSOLUTE_POS % apart;
+    let pair = ABSOLUTE_POS / apart % pairs;
+    let layer = ABSOLUTE_POS / (apart * pairs) % at.layers;
+    let chunk = ABSOLUTE_POS / (apart * pairs * at.layers);
     if chunk >= at.chunks {
         terminate!();
     }
-    let mut sums = Array::<Four>::new(8usize);
+    let mut sums = Array::<Four>::new(comptime!(8 * each));
     #[unroll]
-    for i in 0..8usize {
+    for i in 0..comptime!(8 * each) {
         sums[i] = Four::new(0.0);
     }
-    let mut by_bias = Four::new(0.0);
+    let mut by_bias = Array::<Four>::new(each);
+    #[unroll]
+    for c in 0..each {
+        by_bias[c] = Four::new(0.0);
+    }
     let first = at.input + layer * at.input_stride + 2 * pair;
     let other = at.slope + layer * at.slope_stride + column;
     for row in chunk * at.chunk..min((chunk + 1) * at.chunk, at.rows) {
         let x = input[first + row * at.inner];
         let y = input[first + row * at.inner + 1];
-        let g = slope[other + row * at.columns];
         #[unroll]
-        for i in 0..4usize {
-            sums[i] += Four::new(x.extract(i)) * g;
-            sums[i + 4] += Four::new(y.extract(i)) * g;
-        }
-        if comptime!(bias) {
-            by_bias += g;
+        for c in 0..each {
+            let g = slope[other + row * at.columns + c * apart];
+            #[unroll]
+            for i in 0..4usize {
+                sums[i * each + c] += Four::new(x.extract(i)) * g;
+                sums[(i + 4) * each + c] += Four::new(y.extract(i)) * g;
+            }
+            if comptime!(bias) {
+                by_bias[c] += g;
+            }
         }
     }
     let own = chunk * at.length + layer * at.block;
     #[unroll]
-    for i in 0..8usize {
-        parts[own + at.weights + (8 * pair + i) * at.columns + column] = sums[i];
+    for i in 0..comptime!(8 * each) {
+        parts[own + at.weights + (8 * pair + i / each) * at.columns + column + i % each * apart] = sums[i];
     }
     if comptime!(bias) && pair == 0 {
-        parts[own + at.bias + column] = by_bias;
+        #[unroll]
+        for c in 0..each {
+            parts[own + at.bias + column + c * apart] = by_bias[c];
+        }
     }
 }
 
@@ -124,8 +142,6 @@ pub(super) fn gain_gradient(stream: &[Four], moments: &[f32], by_normed: &[Four]
 /// Places of the embeddings, in fours.
 #[derive(CubeLaunch, CubeType, Clone, Copy)]
 pub(super) struct EmbeddingPlaces {
-    pub rows: usize,
-    pub chunk: usize,
     pub chunks: usize,
     pub width: usize,
     pub symbols: usize,
@@ -135,33 +151,26 @@ pub(super) struct EmbeddingPlaces {
     pub length: usize,
 }
 
-/// The gradients of both embeddings: each number sums the rows of its token or position. One invocation per chunk, embedded vector
-/// and four columns. It reads the token of every row of its chunk, and of the gradient only its own rows.
+/// The gradients of both embeddings: each number sums the rows of its token or position, which are listed
+/// ([`super::batch::Rows::lists`]). One invocation per chunk, embedded vector and four columns.
 #[cube(launch)]
-pub(super) fn embedding_gradient(by_stream: &[Four], table: &[u32], parts: &mut [Four], at: EmbeddingPlaces) {
+pub(super) fn embedding_gradient(by_stream: &[Four], lists: &[u32], parts: &mut [Four], at: EmbeddingPlaces) {
+    let vectors = at.symbols + at.positions;
     let column = ABSOLUTE_POS % at.width;
-    let vector = ABSOLUTE_POS / at.width % (at.symbols + at.positions);
-    let chunk = ABSOLUTE_POS / (at.width * (at.symbols + at.positions));
+    let vector = ABSOLUTE_POS / at.width % vectors;
+    let chunk = ABSOLUTE_POS / (at.width * vectors);
     if chunk >= at.chunks {
         terminate!();
     }
+    let list = chunk * vectors + vector;
+    let rows = at.chunks * vectors + 1;
     let mut sum = Four::new(0.0);
+    for index in lists[list] as usize..lists[list + 1] as usize {
+        sum += by_stream[lists[rows + index] as usize * at.width + column];
+    }
     let mut place = at.by_symbol + vector * at.width;
-    let end = min((chunk + 1) * at.chunk, at.rows);
-    if vector < at.symbols {
-        for row in chunk * at.chunk..end {
-            if table[TOKEN * at.rows + row] as usize == vector {
-                sum += by_stream[row * at.width + column];
-            }
-        }
-    } else {
-        let position = vector - at.symbols;
-        place = at.by_position + position * at.width;
-        for row in chunk * at.chunk..end {
-            if row == table[START * at.rows + row] as usize + position {
-                sum += by_stream[row * at.width + column];
-            }
-        }
+    if vector >= at.symbols {
+        place = at.by_position + (vector - at.symbols) * at.width;
     }
     parts[chunk * at.length + place + column] = sum;
 }

@@ -234,11 +234,15 @@ impl Fused {
         let rows: Option<Vec<(usize, Rows)>> = starts
             .iter()
             .zip(ends)
-            .map(|(&start, end)| Some((start, Rows::new(&examples[start..end], &weights[start..end], &self.device)?)))
+            .map(|(&start, end)| Some((start, self.rows(&examples[start..end], &weights[start..end])?)))
             .collect();
         let rows = rows?;
         let kept = Activations::new(&self.layout, rows.iter().map(|(_, rows)| rows.count).max()?, &self.device)?;
         Some((rows, kept))
+    }
+
+    fn rows(&self, examples: &[TrainingExample], weights: &[f32]) -> Option<Rows> {
+        Rows::new(examples, weights, &self.layout, self.gradients.most_chunks(), &self.device)
     }
 
     fn pass<'a>(&'a self, rows: &'a Rows, kept: &'a Activations, settings: &UpdateSettings) -> Pass<'a> {

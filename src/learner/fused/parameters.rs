@@ -3,14 +3,14 @@
 use burn::tensor::Device;
 
 use super::activations::Activations;
-use super::batch::Rows;
+use super::batch::{Chunks, Rows};
 use super::gradient::{
     EmbeddingPlacesLaunch, GainPlacesLaunch, WeightPlacesLaunch, embedding_gradient, gain_gradient, weight_gradient,
 };
 use super::matrices;
 use super::pass::cubes;
-use super::product::transposed;
-use super::step::{SQUARES, StepLaunch, adam, gather, squares};
+use super::product::{each_of, transposed};
+use super::step::{SQUARES, StepLaunch, adam, gather, norm, squares};
 use crate::kernel::Buffer;
 use crate::learner::OptimizerSettings;
 use crate::policy::Layout;
@@ -18,9 +18,8 @@ use crate::policy::Layout;
 /// Numbers that the chunks of the gradient may take: 16 MiB.
 const CHUNK_NUMBERS: usize = 4 << 20;
 
-/// Chunks at most, and rows of a chunk at least.
+/// Chunks at most.
 const MOST_CHUNKS: usize = 32;
-const LEAST_ROWS: usize = 32;
 
 /// Buffers of the length of the parameters.
 pub(super) struct Gradients {
@@ -30,6 +29,7 @@ pub(super) struct Gradients {
     chunks: usize,
     gradient: Buffer,
     squares: Buffer,
+    norm: Buffer,
     transposed: Buffer,
     matrices: (Buffer, usize),
     device: Device,
@@ -59,10 +59,16 @@ impl Gradients {
             chunks,
             gradient: room(length)?,
             squares: room(SQUARES)?,
+            norm: room(1)?,
             transposed: room(length)?,
             matrices: matrices(layout, device)?,
             device: device.clone(),
         })
+    }
+
+    /// Chunks of rows that there is room for.
+    pub fn most_chunks(&self) -> usize {
+        self.chunks
     }
 
     /// The parameters with every matrix transposed, as [`Gradients::transpose`] left them.
@@ -72,7 +78,7 @@ impl Gradients {
 
     /// Transposes all matrices, in one dispatch.
     pub fn transpose(&self, parameters: &Buffer) {
-        let (cubes, group) = cubes(parameters, self.length);
+        let (cubes, group) = cubes(parameters, self.length / 4);
         let (table, count) = &self.matrices;
         let output = self.transposed.arg();
         transposed::launch(parameters.client(), cubes, group, parameters.arg(), output, table.arg(), *count);
@@ -81,8 +87,8 @@ impl Gradients {
     /// The gradient of the parameters from the gradients of activations, added to what there is with `add`. Eight dispatches.
     pub fn add(&self, layout: &Layout, rows: &Rows, kept: &Activations, add: bool) {
         let (width, hidden, count, layers) = (layout.d_model, layout.hidden, rows.count, layout.layers);
-        let chunks = self.chunks.min(count.div_ceil(LEAST_ROWS));
-        let (chunk, base, block) = (count.div_ceil(chunks), layout.first_block, &layout.block);
+        let Chunks { rows: chunk, count: chunks } = rows.chunks;
+        let (base, block) = (layout.first_block, &layout.block);
         let place = |offset: usize| base + offset;
         let of = |width: usize| count * width;
         let kinds = [
@@ -134,7 +140,7 @@ impl Gradients {
         ];
         kinds.iter().for_each(|kind| self.weights(kind, layout, count, (chunk, chunks)));
         self.gains(layout, kept, count, (chunk, chunks));
-        self.embeddings(layout, rows, kept, (chunk, chunks));
+        self.embeddings(layout, rows, kept);
         let (cubes, group) = cubes(&self.parts, self.length / 4);
         let (parts, gradient) = (self.parts.arg(), self.gradient.arg());
         gather::launch(self.parts.client(), cubes, group, parts, gradient, chunks, self.length / 4, add);
@@ -143,7 +149,8 @@ impl Gradients {
     fn weights(&self, kind: &Kind, layout: &Layout, rows: usize, (chunk, chunks): (usize, usize)) {
         let four = |number: usize| number / 4;
         let (inner, columns, layers) = (four(kind.inner), four(kind.columns), kind.layers);
-        let (cubes, group) = cubes(&self.parts, chunks * layers * inner / 2 * columns);
+        let each = each_of(columns);
+        let (cubes, group) = cubes(&self.parts, chunks * layers * inner / 2 * columns / each);
         let ((input, first, stride), (slope, slope_first, slope_stride)) = (kind.input, kind.slope);
         let at = WeightPlacesLaunch::new(
             rows,
@@ -162,7 +169,7 @@ impl Gradients {
             four(self.length),
         );
         let (client, parts) = (self.parts.client(), self.parts.arg());
-        weight_gradient::launch(client, cubes, group, input.arg(), slope.arg(), parts, at, kind.bias.is_some());
+        weight_gradient::launch(client, cubes, group, input.arg(), slope.arg(), parts, at, kind.bias.is_some(), each);
     }
 
     fn gains(&self, layout: &Layout, kept: &Activations, rows: usize, (chunk, chunks): (usize, usize)) {
@@ -176,27 +183,18 @@ impl Gradients {
         gain_gradient::launch(self.parts.client(), cubes, group, stream, moments, by_normed, self.parts.arg(), at);
     }
 
-    fn embeddings(&self, layout: &Layout, rows: &Rows, kept: &Activations, (chunk, chunks): (usize, usize)) {
+    fn embeddings(&self, layout: &Layout, rows: &Rows, kept: &Activations) {
         let (width, symbols, positions) = (layout.d_model / 4, layout.vocabulary, layout.context_length);
+        let chunks = rows.chunks.count;
         let (cubes, group) = cubes(&self.parts, chunks * (symbols + positions) * width);
         let (by_symbol, by_position) = (layout.tokens / 4, layout.positions / 4);
-        let at = EmbeddingPlacesLaunch::new(
-            rows.count,
-            chunk,
-            chunks,
-            width,
-            symbols,
-            positions,
-            by_symbol,
-            by_position,
-            self.length / 4,
-        );
-        let (by_stream, table, parts) = (kept.by_stream.arg(), rows.table.arg(), self.parts.arg());
-        embedding_gradient::launch(self.parts.client(), cubes, group, by_stream, table, parts, at);
+        let at = EmbeddingPlacesLaunch::new(chunks, width, symbols, positions, by_symbol, by_position, self.length / 4);
+        let (by_stream, lists, parts) = (kept.by_stream.arg(), rows.lists.arg(), self.parts.arg());
+        embedding_gradient::launch(self.parts.client(), cubes, group, by_stream, lists, parts, at);
     }
 
     /// One step of Adam from a state with the gradient as it is; gives the new state. The gradient's norm before its limit goes to a
-    /// slot of the report. Two dispatches.
+    /// slot of the report. Three dispatches.
     pub fn step(
         &self,
         state: &Buffer,
@@ -207,12 +205,13 @@ impl Gradients {
         let client = state.client();
         let (one, group) = cubes(state, SQUARES);
         squares::launch(client, one, group, self.gradient.arg(), self.squares.arg(), self.length / 4);
+        let (one, group) = cubes(state, 1);
+        norm::launch(client, one, group, self.squares.arg(), self.norm.arg(), report.arg(), slot);
         let after = Buffer::room(3 * self.length, &self.device)?;
         let (beta1, beta2) = (settings.beta1 as f32, settings.beta2 as f32);
         let root = (1.0 - beta2.powi(time as i32)).sqrt();
         let by = StepLaunch::new(
             self.length / 4,
-            slot,
             settings.max_grad_norm as f32,
             beta1,
             beta2,
@@ -220,8 +219,7 @@ impl Gradients {
             settings.epsilon as f32 * root,
         );
         let (cubes, group) = cubes(state, self.length / 4);
-        let (gradient, sums) = (self.gradient.arg(), self.squares.arg());
-        adam::launch(client, cubes, group, state.arg(), gradient, sums, after.arg(), report.arg(), by);
+        adam::launch(client, cubes, group, state.arg(), self.gradient.arg(), self.norm.arg(), after.arg(), by);
         Some(after)
     }
 }

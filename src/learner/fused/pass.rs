@@ -8,7 +8,7 @@ use super::attention::{HeadsLaunch, attend, attend_backward};
 use super::batch::Rows;
 use super::distribution::{distribute, distribute_backward};
 use super::norm::{NormPlacesLaunch, embed, normalise, normalise_backward};
-use super::product::{PlacesLaunch, TILE, Then, product};
+use super::product::{PlacesLaunch, TILE, Then, each_of, product};
 use crate::kernel::Buffer;
 use crate::policy::Layout;
 
@@ -165,7 +165,8 @@ impl Pass<'_> {
 
     fn product(&self, with: Product) {
         let four = |number: usize| number / 4;
-        let (cubes, group) = cubes(with.input.0, self.rows.count / TILE * four(with.columns));
+        let each = each_of(four(with.columns));
+        let (cubes, group) = cubes(with.input.0, self.rows.count / TILE * four(with.columns) / each);
         let at = PlacesLaunch::new(
             self.rows.count,
             four(with.inner),
@@ -178,7 +179,8 @@ impl Pass<'_> {
         );
         let (input, weights) = (with.input.0.arg(), with.weights.0.arg());
         let (output, beside) = (with.output.0.arg(), with.beside.0.arg());
-        product::launch(with.input.0.client(), cubes, group, input, weights, output, beside, at, with.then, with.bias.is_some());
+        let (client, then, bias) = (with.input.0.client(), with.then, with.bias.is_some());
+        product::launch(client, cubes, group, input, weights, output, beside, at, then, bias, each);
     }
 
     /// Gain and shift of the norm at a point of the residual stream.

@@ -1,6 +1,6 @@
 //! Matrix products of activations with weights, with what follows them.
 //!
-//! One invocation computes [`TILE`] rows of four columns in registers and reads through the cache: 12 reads of four numbers for 128
+//! One invocation computes [`TILE`] rows of eight columns in registers and reads through the cache: 16 reads of four numbers for 256
 //! multiply-adds, no workgroup memory and no barrier. Neighbouring invocations share their rows and read neighbouring columns. The
 //! backward pass multiplies with transposed copies of the weights ([`transposed`]), so that it is this kernel too and reads its
 //! weights in the same pattern.
@@ -44,7 +44,13 @@ pub(super) struct Places {
     pub beside: usize,
 }
 
-/// `output = then(input * weights + bias)`. One invocation per [`TILE`] rows and four columns.
+/// Fours of a row that one invocation computes of a product with so many of them: two, half of the row apart, so that neighbours read
+/// neighbours; one where they are odd.
+pub(super) fn each_of(columns: usize) -> usize {
+    if columns.is_multiple_of(2) { 2 } else { 1 }
+}
+
+/// `output = then(input * weights + bias)`. One invocation per [`TILE`] rows and `each` fours of columns.
 #[cube(launch)]
 pub(super) fn product(
     input: &[Four],
@@ -54,37 +60,43 @@ pub(super) fn product(
     at: Places,
     #[comptime] then: Then,
     #[comptime] bias: bool,
+    #[comptime] each: usize,
 ) {
-    let column = ABSOLUTE_POS % at.columns;
-    let row = ABSOLUTE_POS / at.columns * TILE;
+    let apart = at.columns / each;
+    let column = ABSOLUTE_POS % apart;
+    let row = ABSOLUTE_POS / apart * TILE;
     if row >= at.rows {
         terminate!();
     }
-    let mut sums = Array::<Four>::new(TILE);
+    let mut sums = Array::<Four>::new(comptime!(TILE * each));
     #[unroll]
-    for r in 0..TILE {
-        sums[r] = if bias { weights[at.bias + column] } else { Four::new(0.0) };
+    for i in 0..comptime!(TILE * each) {
+        sums[i] = if bias { weights[at.bias + column + i % each * apart] } else { Four::new(0.0) };
     }
     let first = at.input + row * at.inner;
+    let mut w = Array::<Four>::new(comptime!(4 * each));
     for k in 0..at.inner {
         let place = at.weights + 4 * k * at.columns + column;
-        let w0 = weights[place];
-        let w1 = weights[place + at.columns];
-        let w2 = weights[place + 2 * at.columns];
-        let w3 = weights[place + 3 * at.columns];
+        #[unroll]
+        for i in 0..comptime!(4 * each) {
+            w[i] = weights[place + i / each * at.columns + i % each * apart];
+        }
         #[unroll]
         for r in 0..TILE {
             let x = input[first + r * at.inner + k];
-            sums[r] += Four::new(x.extract(0usize)) * w0
-                + Four::new(x.extract(1usize)) * w1
-                + Four::new(x.extract(2usize)) * w2
-                + Four::new(x.extract(3usize)) * w3;
+            #[unroll]
+            for c in 0..each {
+                sums[r * each + c] += Four::new(x.extract(0usize)) * w[c]
+                    + Four::new(x.extract(1usize)) * w[each + c]
+                    + Four::new(x.extract(2usize)) * w[2 * each + c]
+                    + Four::new(x.extract(3usize)) * w[3 * each + c];
+            }
         }
     }
     #[unroll]
-    for r in 0..TILE {
-        let place = (row + r) * at.columns + column;
-        let sum = sums[r];
+    for i in 0..comptime!(TILE * each) {
+        let place = (row + i / each) * at.columns + column + i % each * apart;
+        let sum = sums[i];
         if comptime!(then == Then::AddResidual) {
             output[at.output + place] = output[at.beside + place] + sum;
         } else if comptime!(then == Then::Relu) {
@@ -120,11 +132,11 @@ fn gated(value: Four, gate: Four) -> Four {
     result
 }
 
-/// Copies every weight matrix, transposed, to its own place in `output`. `matrices` holds `[offset, rows, columns]` of each.
-/// One invocation per number of the parameters.
+/// Copies every weight matrix, transposed, to its own place in `output`. `matrices` holds `[offset, rows, columns]` of each; offsets and
+/// rows are whole fours. One invocation per four numbers of the parameters.
 #[cube(launch)]
-pub(super) fn transposed(parameters: &[f32], output: &mut [f32], matrices: &[u32], count: usize) {
-    let place = ABSOLUTE_POS;
+pub(super) fn transposed(parameters: &[f32], output: &mut [Four], matrices: &[u32], count: usize) {
+    let place = 4 * ABSOLUTE_POS;
     for index in 0..count {
         let offset = matrices[3 * index] as usize;
         let rows = matrices[3 * index + 1] as usize;
@@ -132,7 +144,12 @@ pub(super) fn transposed(parameters: &[f32], output: &mut [f32], matrices: &[u32
         if place >= offset && place < offset + rows * columns {
             // Neighbouring invocations write neighbours.
             let (row, column) = ((place - offset) % rows, (place - offset) / rows);
-            output[place] = parameters[offset + row * columns + column];
+            let mut four = Four::new(0.0);
+            #[unroll]
+            for i in 0..4usize {
+                four.insert(i, parameters[offset + (row + i) * columns + column]);
+            }
+            output[ABSOLUTE_POS] = four;
         }
     }
 }

@@ -43,13 +43,26 @@ pub(super) fn squares(gradient: &[Four], sums: &mut [f32], length: usize) {
     sums[own] = total(sum);
 }
 
+/// The norm of a gradient from its [`SQUARES`] sums of squares; the report takes it too. One invocation: all others would add up the same.
+#[cube(launch)]
+pub(super) fn norm(sums: &[Four], norm: &mut [f32], report: &mut [f32], slot: usize) {
+    if ABSOLUTE_POS > 0 {
+        terminate!();
+    }
+    let mut square = Four::new(0.0);
+    for index in 0..SQUARES / 4 {
+        square += sums[index];
+    }
+    let length = total(square).sqrt();
+    norm[0] = length;
+    report[slot] = length;
+}
+
 /// Constants of a step.
 #[derive(CubeLaunch, CubeType, Clone, Copy)]
 pub(super) struct Step {
     /// Parameters, in fours.
     pub length: usize,
-    /// Where the report takes the norm.
-    pub slot: usize,
     /// 0: no limit.
     pub max_norm: f32,
     pub beta1: f32,
@@ -61,25 +74,16 @@ pub(super) struct Step {
 }
 
 /// One step of Adam. A state is parameters, first and second moments, one after another; the old one stays as it is, so that a step can
-/// be taken back. The norm of the gradient before its limit goes to the report. One invocation per four numbers.
+/// be taken back. One invocation per four numbers.
 #[cube(launch)]
-#[allow(clippy::needless_range_loop, reason = "kernels index buffers")]
-pub(super) fn adam(before: &[Four], gradient: &[Four], sums: &[f32], after: &mut [Four], report: &mut [f32], by: Step) {
+pub(super) fn adam(before: &[Four], gradient: &[Four], norm: &[f32], after: &mut [Four], by: Step) {
     let place = ABSOLUTE_POS;
     if place >= by.length {
         terminate!();
     }
-    let mut square = 0.0f32.runtime();
-    for index in 0..SQUARES {
-        square += sums[index];
-    }
-    let norm = square.sqrt();
-    if place == 0 {
-        report[by.slot] = norm;
-    }
     let mut scale = 1.0f32.runtime();
     if by.max_norm > 0.0 {
-        scale = by.max_norm / max(norm, by.max_norm);
+        scale = by.max_norm / max(norm[0], by.max_norm);
     }
     let slope = gradient[place] * Four::new(scale);
     let first = before[by.length + place] * Four::new(by.beta1) + slope * Four::new(1.0 - by.beta1);
