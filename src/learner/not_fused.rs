@@ -55,7 +55,7 @@ impl Fused {
         &self,
         _examples: &[TrainingExample],
         _settings: &UpdateSettings,
-    ) -> Option<(Tensor<1>, Vec<usize>)> {
+    ) -> Option<(Tensor<1>, Vec<Vec<usize>>)> {
         match self.never {}
     }
 }

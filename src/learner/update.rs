@@ -260,11 +260,15 @@ impl Learner {
         let found = fused.reference_log_probs(examples, &self.settings);
         let (tensor, places) = found.ok_or_else(|| ReadError("no buffer on the device".to_string()))?;
         let values = read(tensor).await?;
-        let ratios = |(example, &place): (&TrainingExample, &usize)| {
-            // The first token is given; row t of an example belongs to token t + 1.
-            let own = std::iter::once(&0.0).chain(values.iter().skip(place));
+        let ratios = |(example, places): (&TrainingExample, &Vec<usize>)| {
+            // The first token is given.
+            let own = std::iter::once(None).chain(places.iter().map(|&place| values.get(place)));
             let tokens = example.sampled.iter().zip(&example.old_log_probs).zip(own);
-            tokens.map(|((&sampled, &old), &reference)| if sampled { f64::from(old - reference) } else { 0.0 }).collect()
+            let ratio = |((&sampled, &old), reference): ((&bool, &f32), Option<&f32>)| match reference {
+                Some(&reference) if sampled => f64::from(old - reference),
+                _ => 0.0,
+            };
+            tokens.map(ratio).collect()
         };
         Ok(examples.iter().zip(&places).map(ratios).collect())
     }

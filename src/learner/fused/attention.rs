@@ -7,7 +7,7 @@
 
 use cubecl::prelude::*;
 
-use super::batch::{END, START};
+use super::batch::{END, PLACE, START};
 use super::norm::total;
 use super::product::Four;
 
@@ -24,13 +24,30 @@ pub(super) struct Heads {
     pub scale: f32,
 }
 
-/// `attended[m] = sum_j softmax_j(q_m k_j) v_j` over the rows `start..=m` of the trajectory.
+/// `attended[m] = sum_j softmax_j(q_m k_j) v_j` over the rows `start..=m` of the trajectory. With `wanted` only the wanted rows are
+/// queries, and `attended` and `sums` hold those.
 #[cube(launch)]
-pub(super) fn attend(qkv: &[Four], rows: &[u32], attended: &mut [Four], sums: &mut [f32], at: Heads, #[comptime] size: usize) {
+pub(super) fn attend(
+    qkv: &[Four],
+    rows: &[u32],
+    attended: &mut [Four],
+    sums: &mut [f32],
+    at: Heads,
+    #[comptime] size: usize,
+    #[comptime] wanted: bool,
+) {
     let row = ABSOLUTE_POS / at.heads;
     let head = ABSOLUTE_POS % at.heads;
     if row >= at.rows {
         terminate!();
+    }
+    let mut out = row;
+    if comptime!(wanted) {
+        let place = rows[PLACE * at.rows + row] as usize;
+        if place == 0 {
+            terminate!();
+        }
+        out = max(place, 1) - 1;
     }
     let layer = at.layer * at.rows;
     let own = (layer + row) * 3 * at.width + head * size;
@@ -61,17 +78,17 @@ pub(super) fn attend(qkv: &[Four], rows: &[u32], attended: &mut [Four], sums: &m
         }
         largest = top;
     }
-    let place = (layer + row) * at.width + head * size;
+    let place = (layer + out) * at.width + head * size;
     #[unroll]
     for c in 0..size {
         attended[place + c] = sum[c] / Four::new(weight);
     }
-    sums[(layer + row) * at.heads + head] = largest + weight.ln();
+    sums[(layer + out) * at.heads + head] = largest + weight.ln();
 }
 
 /// From the gradient of `attended` to that of queries, keys and values. With `p_ij` the attention of row i to j and `o_i` the
 /// attended row: `ds_ij = p_ij do_i (v_j - o_i)`, `dq_i = sum_j ds_ij k_j`, `dk_j = sum_i ds_ij q_i`, `dv_j = sum_i p_ij do_i`.
-/// `by_attended` holds one layer.
+/// `by_attended` holds one layer. `wanted` is that of [`attend`].
 #[cube(launch)]
 pub(super) fn attend_backward(
     qkv: &[Four],
@@ -82,6 +99,7 @@ pub(super) fn attend_backward(
     by_qkv: &mut [Four],
     at: Heads,
     #[comptime] size: usize,
+    #[comptime] wanted: bool,
 ) {
     let row = ABSOLUTE_POS / at.heads;
     let head = ABSOLUTE_POS % at.heads;
@@ -90,8 +108,18 @@ pub(super) fn attend_backward(
     }
     let layer = at.layer * at.rows;
     let own = (layer + row) * 3 * at.width + head * size;
-    let place = (layer + row) * at.width + head * size;
-    let slope = row * at.width + head * size;
+    let mut out = row;
+    // The row after the last that this one looks at as a query.
+    let mut end = row + 1;
+    if comptime!(wanted) {
+        let place = rows[PLACE * at.rows + row] as usize;
+        out = max(place, 1) - 1;
+        if place == 0 {
+            end = 0;
+        }
+    }
+    let place = (layer + out) * at.width + head * size;
+    let slope = out * at.width + head * size;
     let mut near = Array::<Four>::new(size);
     let mut far = Array::<Four>::new(size);
     let mut output = Array::<Four>::new(size);
@@ -106,8 +134,8 @@ pub(super) fn attend_backward(
         output[c] = attended[place + c];
         first[c] = Four::new(0.0);
     }
-    let sum = sums[(layer + row) * at.heads + head];
-    for j in rows[START * at.rows + row] as usize..row + 1 {
+    let sum = sums[(layer + out) * at.heads + head];
+    for j in rows[START * at.rows + row] as usize..end {
         let key = (layer + j) * 3 * at.width + at.width + head * size;
         let mut score = Four::new(0.0);
         let mut by_score = Four::new(0.0);
@@ -136,22 +164,31 @@ pub(super) fn attend_backward(
         second[c] = Four::new(0.0);
     }
     for i in row..rows[END * at.rows + row] as usize {
-        let query = (layer + i) * 3 * at.width + head * size;
-        let seen = (layer + i) * at.width + head * size;
-        let slope = i * at.width + head * size;
-        let mut score = Four::new(0.0);
-        let mut by_score = Four::new(0.0);
-        #[unroll]
-        for c in 0..size {
-            score += near[c] * qkv[query + c];
-            by_score += by_attended[slope + c] * (far[c] - attended[seen + c]);
+        let mut there = i;
+        let mut asks = true.runtime();
+        if comptime!(wanted) {
+            let place = rows[PLACE * at.rows + i] as usize;
+            there = max(place, 1) - 1;
+            asks = place > 0;
         }
-        let share = (total(score) - sums[(layer + i) * at.heads + head]).exp();
-        let by_score = share * total(by_score) * at.scale;
-        #[unroll]
-        for c in 0..size {
-            first[c] += Four::new(by_score) * qkv[query + c];
-            second[c] += Four::new(share) * by_attended[slope + c];
+        if asks {
+            let query = (layer + i) * 3 * at.width + head * size;
+            let seen = (layer + there) * at.width + head * size;
+            let slope = there * at.width + head * size;
+            let mut score = Four::new(0.0);
+            let mut by_score = Four::new(0.0);
+            #[unroll]
+            for c in 0..size {
+                score += near[c] * qkv[query + c];
+                by_score += by_attended[slope + c] * (far[c] - attended[seen + c]);
+            }
+            let share = (total(score) - sums[(layer + there) * at.heads + head]).exp();
+            let by_score = share * total(by_score) * at.scale;
+            #[unroll]
+            for c in 0..size {
+                first[c] += Four::new(by_score) * qkv[query + c];
+                second[c] += Four::new(share) * by_attended[slope + c];
+            }
         }
     }
     #[unroll]

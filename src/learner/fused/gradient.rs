@@ -13,6 +13,8 @@ use super::product::Four;
 #[derive(CubeLaunch, CubeType, Clone, Copy)]
 pub(super) struct WeightPlaces {
     pub rows: usize,
+    /// Rows of the last layer.
+    pub last_rows: usize,
     /// Rows of a chunk.
     pub chunk: usize,
     pub chunks: usize,
@@ -64,7 +66,11 @@ pub(super) fn weight_gradient(
     }
     let first = at.input + layer * at.input_stride + 2 * pair;
     let other = at.slope + layer * at.slope_stride + column;
-    for row in chunk * at.chunk..min((chunk + 1) * at.chunk, at.rows) {
+    let mut rows = at.rows;
+    if layer + 1 == at.layers {
+        rows = at.last_rows;
+    }
+    for row in chunk * at.chunk..min((chunk + 1) * at.chunk, rows) {
         let x = input[first + row * at.inner];
         let y = input[first + row * at.inner + 1];
         #[unroll]
@@ -98,6 +104,8 @@ pub(super) fn weight_gradient(
 #[derive(CubeLaunch, CubeType, Clone, Copy)]
 pub(super) struct GainPlaces {
     pub rows: usize,
+    /// Rows of the last two norms.
+    pub last_rows: usize,
     pub chunk: usize,
     pub chunks: usize,
     pub norms: usize,
@@ -120,7 +128,11 @@ pub(super) fn gain_gradient(stream: &[Four], moments: &[f32], by_normed: &[Four]
     }
     let mut by_gain = Four::new(0.0);
     let mut by_shift = Four::new(0.0);
-    for row in chunk * at.chunk..min((chunk + 1) * at.chunk, at.rows) {
+    let mut rows = at.rows;
+    if norm + 2 >= at.norms {
+        rows = at.last_rows;
+    }
+    for row in chunk * at.chunk..min((chunk + 1) * at.chunk, rows) {
         let row = norm * at.rows + row;
         let slope = by_normed[row * at.width + column];
         let off = stream[row * at.width + column] - Four::new(moments[2 * row]);

@@ -166,26 +166,28 @@ impl Fused {
         Some(Report { values: report.into_tensor(), epochs, trajectories: examples.len() })
     }
 
-    /// The reference's log-probability of every token of the examples from the second on, not read back yet, and where each example's
-    /// begin in it. `None` where the device takes no buffers.
+    /// The reference's log-probabilities of tokens that were sampled or are trained, not read back yet, and for every example where those
+    /// of its tokens from the second on lie in it; `usize::MAX` for others. `None` where the device takes no buffers.
     pub fn reference_log_probs(
         &self,
         examples: &[TrainingExample],
         settings: &UpdateSettings,
-    ) -> Option<(Tensor<1>, Vec<usize>)> {
+    ) -> Option<(Tensor<1>, Vec<Vec<usize>>)> {
         let (parts, kept) = self.cut(examples, &vec![0.0; examples.len()], 1)?;
         let mut columns = Vec::with_capacity(parts.len());
         let mut places = Vec::with_capacity(examples.len());
         let mut begin = 0;
         for (first, rows) in &parts {
             let outcome = self.reference_outcome(rows, &kept, settings)?;
-            columns.push(outcome.into_tensor().narrow(0, 0, rows.count));
-            let mut place = begin;
+            columns.push(outcome.into_tensor().narrow(0, 0, rows.wanted));
+            let mut rest = rows.places.as_slice();
             for example in &examples[*first..first + rows.trajectories] {
-                places.push(place);
-                place += rows_of(example);
+                let (own, tail) = rest.split_at(rows_of(example).min(rest.len()));
+                let place = |&place: &u32| (place as usize).checked_sub(1).map_or(usize::MAX, |place| begin + place);
+                places.push(own.iter().map(place).collect());
+                rest = tail;
             }
-            begin += rows.count;
+            begin += rows.wanted;
         }
         Some((Tensor::cat(columns, 0), places))
     }
@@ -211,7 +213,7 @@ impl Fused {
 
     /// The reference's log-probabilities (and entropies) of rows.
     fn reference_outcome(&self, rows: &Rows, kept: &Activations, settings: &UpdateSettings) -> Option<Buffer> {
-        let outcome = Buffer::room(3 * rows.count, &self.device)?;
+        let outcome = Buffer::room(3 * rows.wanted, &self.device)?;
         self.pass(rows, kept, settings).forward(&self.reference, &outcome, false);
         Some(outcome)
     }
@@ -252,9 +254,9 @@ impl Fused {
     /// The objective; its figures go to the report from `place` on.
     fn judge(&self, part: &Part, kept: &Activations, report: &Buffer, place: usize, counts: Counts, settings: &UpdateSettings) {
         let (rule, constants) = rule(&settings.objective, counts.pairs);
-        let Rows { count, trajectories, .. } = part.rows;
+        let Rows { wanted: count, trajectories, .. } = part.rows;
         let (cubes, group) = cubes(report, trajectories);
-        let (table, old, fixed) = (part.rows.table.arg(), part.rows.old.arg(), part.rows.constants.arg());
+        let (table, old, fixed) = (part.rows.wanted_table.arg(), part.rows.old.arg(), part.rows.constants.arg());
         let reference = part.reference.as_ref().unwrap_or(&self.nothing).arg();
         let (outcome, figures) = (kept.outcome.arg(), report.arg());
         let client = report.client();

@@ -3,7 +3,7 @@
 
 use cubecl::prelude::*;
 
-use super::batch::{START, TOKEN};
+use super::batch::{PLACE, START, TOKEN};
 use super::product::Four;
 
 /// Added to the variance, as in the reference path.
@@ -12,7 +12,10 @@ const EPSILON: f32 = 1e-5;
 /// Where a norm reads and writes. Offsets count fours; `gamma` and `beta` are places in the parameters.
 #[derive(CubeLaunch, CubeType, Clone, Copy)]
 pub(super) struct NormPlaces {
+    /// Rows that are computed.
     pub rows: usize,
+    /// From one row block of the buffers of all norms to the next.
+    pub stride: usize,
     /// Width of a row in fours.
     pub width: usize,
     /// The row block of this norm in the buffers of all norms.
@@ -53,7 +56,7 @@ pub(super) fn normalise(parameters: &[Four], stream: &[Four], normed: &mut [Four
     if ABSOLUTE_POS >= at.rows {
         terminate!();
     }
-    let row = at.point * at.rows + ABSOLUTE_POS;
+    let row = at.point * at.stride + ABSOLUTE_POS;
     let first = row * at.width;
     let size = f32::cast_from(4 * at.width);
     let mut sum = Four::new(0.0);
@@ -75,8 +78,17 @@ pub(super) fn normalise(parameters: &[Four], stream: &[Four], normed: &mut [Four
     moments[2 * row + 1] = scale;
 }
 
-/// The gradient of the residual stream before the norm: what comes through the norm from `by_normed`, plus (unless it is the last
-/// norm) what passes it by, the gradient at the next point. With `g = gamma d/d normed` and the unit row `u`:
+/// What passes a norm by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Beside {
+    Nothing,
+    /// The gradient at the next point.
+    Next,
+    /// The same, which only wanted rows have.
+    NextOfWanted,
+}
+
+/// The gradient of the residual stream before the norm: what comes through the norm from `by_normed`, plus what passes it by. With `g = gamma d/d normed` and the unit row `u`:
 /// `(g - mean(g) - u mean(g u)) / sqrt(variance + epsilon)`.
 #[cube(launch)]
 pub(super) fn normalise_backward(
@@ -85,15 +97,22 @@ pub(super) fn normalise_backward(
     moments: &[f32],
     by_normed: &[Four],
     by_stream: &mut [Four],
+    rows: &[u32],
     at: NormPlaces,
-    #[comptime] last: bool,
+    #[comptime] beside: Beside,
 ) {
     if ABSOLUTE_POS >= at.rows {
         terminate!();
     }
-    let row = at.point * at.rows + ABSOLUTE_POS;
+    let row = at.point * at.stride + ABSOLUTE_POS;
     let first = row * at.width;
-    let next = first + at.rows * at.width;
+    let mut next = first + at.stride * at.width;
+    let mut passes = true.runtime();
+    if comptime!(beside == Beside::NextOfWanted) {
+        let place = rows[PLACE * at.rows + ABSOLUTE_POS] as usize;
+        passes = place > 0;
+        next = ((at.point + 1) * at.stride + max(place, 1) - 1) * at.width;
+    }
     let mean = moments[2 * row];
     let scale = moments[2 * row + 1];
     let size = f32::cast_from(4 * at.width);
@@ -110,7 +129,7 @@ pub(super) fn normalise_backward(
         let slope = by_normed[first + k] * parameters[at.gamma + k];
         let unit = (stream[first + k] - Four::new(mean)) * Four::new(scale);
         let mut result = (slope - Four::new(sum) - unit * Four::new(along)) * Four::new(scale);
-        if comptime!(!last) {
+        if comptime!(beside != Beside::Nothing) && passes {
             result += by_stream[next + k];
         }
         by_stream[first + k] = result;

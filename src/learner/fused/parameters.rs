@@ -45,6 +45,7 @@ struct Kind<'a> {
     weights: usize,
     bias: Option<usize>,
     layers: usize,
+    last_rows: usize,
 }
 
 impl Gradients {
@@ -100,6 +101,7 @@ impl Gradients {
                 weights: place(block.qkv),
                 bias: block.qkv_bias.map(place),
                 layers,
+                last_rows: count,
             },
             Kind {
                 input: (&kept.attended, 0, of(width)),
@@ -109,6 +111,7 @@ impl Gradients {
                 weights: place(block.out),
                 bias: block.out_bias.map(place),
                 layers,
+                last_rows: rows.wanted,
             },
             Kind {
                 input: (&kept.normed, of(width), of(2 * width)),
@@ -118,6 +121,7 @@ impl Gradients {
                 weights: place(block.up),
                 bias: Some(place(block.up_bias)),
                 layers,
+                last_rows: rows.wanted,
             },
             Kind {
                 input: (&kept.hidden, 0, of(hidden)),
@@ -127,6 +131,7 @@ impl Gradients {
                 weights: place(block.down),
                 bias: Some(place(block.down_bias)),
                 layers,
+                last_rows: rows.wanted,
             },
             Kind {
                 input: (&kept.normed, 2 * layers * of(width), 0),
@@ -136,10 +141,11 @@ impl Gradients {
                 weights: layout.head,
                 bias: layout.head_bias,
                 layers: 1,
+                last_rows: rows.wanted,
             },
         ];
         kinds.iter().for_each(|kind| self.weights(kind, layout, count, (chunk, chunks)));
-        self.gains(layout, kept, count, (chunk, chunks));
+        self.gains(layout, rows, kept);
         self.embeddings(layout, rows, kept);
         let (cubes, group) = cubes(&self.parts, self.length / 4);
         let (parts, gradient) = (self.parts.arg(), self.gradient.arg());
@@ -154,6 +160,7 @@ impl Gradients {
         let ((input, first, stride), (slope, slope_first, slope_stride)) = (kind.input, kind.slope);
         let at = WeightPlacesLaunch::new(
             rows,
+            kind.last_rows,
             chunk,
             chunks,
             layers,
@@ -172,13 +179,15 @@ impl Gradients {
         weight_gradient::launch(client, cubes, group, input.arg(), slope.arg(), parts, at, kind.bias.is_some(), each);
     }
 
-    fn gains(&self, layout: &Layout, kept: &Activations, rows: usize, (chunk, chunks): (usize, usize)) {
+    fn gains(&self, layout: &Layout, rows: &Rows, kept: &Activations) {
+        let Chunks { rows: chunk, count: chunks } = rows.chunks;
         let (width, norms, base) = (layout.d_model / 4, 2 * layout.layers + 1, layout.first_block);
         let (cubes, group) = cubes(&self.parts, chunks * norms * width);
         let attention = (base + layout.block.attention_norm_gamma) / 4;
         let hidden = (base + layout.block.hidden_norm_gamma) / 4;
         let (last, block) = (layout.norm_gamma / 4, layout.block_length / 4);
-        let at = GainPlacesLaunch::new(rows, chunk, chunks, norms, width, attention, hidden, last, block, self.length / 4);
+        let (all, wanted, length) = (rows.count, rows.wanted, self.length / 4);
+        let at = GainPlacesLaunch::new(all, wanted, chunk, chunks, norms, width, attention, hidden, last, block, length);
         let (stream, moments, by_normed) = (kept.stream.arg(), kept.moments.arg(), kept.by_normed.arg());
         gain_gradient::launch(self.parts.client(), cubes, group, stream, moments, by_normed, self.parts.arg(), at);
     }

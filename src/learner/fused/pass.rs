@@ -7,7 +7,7 @@ use super::activations::Activations;
 use super::attention::{HeadsLaunch, attend, attend_backward};
 use super::batch::Rows;
 use super::distribution::{distribute, distribute_backward};
-use super::norm::{NormPlacesLaunch, embed, normalise, normalise_backward};
+use super::norm::{Beside, NormPlacesLaunch, embed, normalise, normalise_backward};
 use super::product::{PlacesLaunch, TILE, Then, each_of, product};
 use crate::kernel::Buffer;
 use crate::policy::Layout;
@@ -36,6 +36,7 @@ type At<'a> = (&'a Buffer, usize);
 
 /// A matrix product and what follows it.
 struct Product<'a> {
+    rows: usize,
     input: At<'a>,
     inner: usize,
     weights: At<'a>,
@@ -62,8 +63,10 @@ impl Pass<'_> {
             let block = &layout.block;
             let at = |width: usize| layer * count * width;
             let point = |index: usize| (2 * layer + index) * count * width;
+            let behind = self.rows_behind(layer);
             self.normalise(parameters, 2 * layer);
             self.product(Product {
+                rows: count,
                 input: (&kept.normed, point(0)),
                 inner: width,
                 weights: (parameters, base + block.qkv),
@@ -75,17 +78,19 @@ impl Pass<'_> {
             });
             self.attend(layer);
             self.product(Product {
+                rows: behind,
                 input: (&kept.attended, at(width)),
                 inner: width,
                 weights: (parameters, base + block.out),
                 bias: block.out_bias.map(|bias| base + bias),
                 columns: width,
                 output: (&kept.stream, point(1)),
-                then: Then::AddResidual,
+                then: if self.is_last(layer) { Then::AddResidualOfWanted } else { Then::AddResidual },
                 beside: (self.nothing, point(0)),
             });
             self.normalise(parameters, 2 * layer + 1);
             self.product(Product {
+                rows: behind,
                 input: (&kept.normed, point(1)),
                 inner: width,
                 weights: (parameters, base + block.up),
@@ -96,6 +101,7 @@ impl Pass<'_> {
                 beside: (&kept.slopes, if layout.gelu { at(hidden) } else { 0 }),
             });
             self.product(Product {
+                rows: behind,
                 input: (&kept.hidden, at(hidden)),
                 inner: hidden,
                 weights: (parameters, base + block.down),
@@ -108,6 +114,7 @@ impl Pass<'_> {
         }
         self.normalise(parameters, 2 * layout.layers);
         self.product(Product {
+            rows: rows.wanted,
             input: (&kept.normed, 2 * layout.layers * count * width),
             inner: width,
             weights: (parameters, layout.head),
@@ -117,10 +124,11 @@ impl Pass<'_> {
             then: Then::Store,
             beside: (self.nothing, 0),
         });
-        let (cubes, group) = cubes(parameters, count);
+        let wanted = rows.wanted;
+        let (cubes, group) = cubes(parameters, wanted);
         let (size, grammar, old) = (layout.vocabulary, rows.grammar, rows.old.arg());
-        let (logits, table, outcome) = (kept.logits.arg(), rows.table.arg(), outcome.arg());
-        distribute::launch(client, cubes, group, logits, table, outcome, old, count, size, self.temperature, grammar, complete);
+        let (logits, table, outcome) = (kept.logits.arg(), rows.wanted_table.arg(), outcome.arg());
+        distribute::launch(client, cubes, group, logits, table, outcome, old, wanted, size, self.temperature, grammar, complete);
     }
 
     /// From the slopes by log-probabilities (in the activations) and by the entropy of a sampled token to the gradients of all
@@ -128,23 +136,26 @@ impl Pass<'_> {
     pub fn backward(&self, parameters: &Buffer, weights: &Buffer, by_entropy: f32) {
         let Pass { layout, rows, kept, .. } = self;
         let (width, hidden, count) = (layout.d_model, layout.hidden, rows.count);
-        let (cubes, group) = cubes(parameters, count * layout.vocabulary);
+        let wanted = rows.wanted;
+        let (cubes, group) = cubes(parameters, wanted * layout.vocabulary);
         let (size, heat) = (layout.vocabulary, self.temperature);
-        let (logs, table, outcome) = (kept.logits.arg(), rows.table.arg(), kept.outcome.arg());
-        distribute_backward::launch(parameters.client(), cubes, group, logs, table, outcome, count, size, heat, by_entropy);
-        let plain = |input, inner, place, columns, output| {
+        let (logs, table, outcome) = (kept.logits.arg(), rows.wanted_table.arg(), kept.outcome.arg());
+        distribute_backward::launch(parameters.client(), cubes, group, logs, table, outcome, wanted, size, heat, by_entropy);
+        let plain = |rows, input, inner, place, columns, output| {
             let (weights, beside) = ((weights, place), (self.nothing, 0));
-            self.product(Product { input, inner, weights, bias: None, columns, output, then: Then::Store, beside });
+            self.product(Product { rows, input, inner, weights, bias: None, columns, output, then: Then::Store, beside });
         };
         let last = 2 * layout.layers;
-        plain((&kept.logits, 0), layout.vocabulary, layout.head, width, (&kept.by_normed, last * count * width));
+        plain(wanted, (&kept.logits, 0), layout.vocabulary, layout.head, width, (&kept.by_normed, last * count * width));
         self.normalise_backward(parameters, last);
         for layer in (0..layout.layers).rev() {
             let base = layout.first_block + layer * layout.block_length;
             let block = &layout.block;
             let at = |width: usize| layer * count * width;
             let point = |index: usize| (2 * layer + index) * count * width;
+            let behind = self.rows_behind(layer);
             self.product(Product {
+                rows: behind,
                 input: (&kept.by_stream, point(2)),
                 inner: width,
                 weights: (weights, base + block.down),
@@ -154,21 +165,30 @@ impl Pass<'_> {
                 then: if layout.gelu { Then::GateGelu } else { Then::GateRelu },
                 beside: (if layout.gelu { &kept.slopes } else { &kept.hidden }, at(hidden)),
             });
-            plain((&kept.by_hidden, at(hidden)), hidden, base + block.up, width, (&kept.by_normed, point(1)));
+            plain(behind, (&kept.by_hidden, at(hidden)), hidden, base + block.up, width, (&kept.by_normed, point(1)));
             self.normalise_backward(parameters, 2 * layer + 1);
-            plain((&kept.by_stream, point(1)), width, base + block.out, width, (&kept.by_attended, 0));
+            plain(behind, (&kept.by_stream, point(1)), width, base + block.out, width, (&kept.by_attended, 0));
             self.attend_backward(layer);
-            plain((&kept.by_qkv, at(3 * width)), 3 * width, base + block.qkv, width, (&kept.by_normed, point(0)));
+            plain(count, (&kept.by_qkv, at(3 * width)), 3 * width, base + block.qkv, width, (&kept.by_normed, point(0)));
             self.normalise_backward(parameters, 2 * layer);
         }
+    }
+
+    fn is_last(&self, layer: usize) -> bool {
+        layer + 1 == self.layout.layers
+    }
+
+    /// Rows that go on behind the attention of a layer: in the last one the wanted ones alone.
+    fn rows_behind(&self, layer: usize) -> usize {
+        if self.is_last(layer) { self.rows.wanted } else { self.rows.count }
     }
 
     fn product(&self, with: Product) {
         let four = |number: usize| number / 4;
         let each = each_of(four(with.columns));
-        let (cubes, group) = cubes(with.input.0, self.rows.count / TILE * four(with.columns) / each);
+        let (cubes, group) = cubes(with.input.0, with.rows / TILE * four(with.columns) / each);
         let at = PlacesLaunch::new(
-            self.rows.count,
+            with.rows,
             four(with.inner),
             four(with.columns),
             four(with.input.1),
@@ -178,9 +198,14 @@ impl Pass<'_> {
             four(with.beside.1),
         );
         let (input, weights) = (with.input.0.arg(), with.weights.0.arg());
-        let (output, beside) = (with.output.0.arg(), with.beside.0.arg());
+        let (output, beside, wanted) = (with.output.0.arg(), with.beside.0.arg(), self.rows.wanted_table.arg());
         let (client, then, bias) = (with.input.0.client(), with.then, with.bias.is_some());
-        product::launch(client, cubes, group, input, weights, output, beside, at, then, bias, each);
+        product::launch(client, cubes, group, input, weights, output, beside, wanted, at, then, bias, each);
+    }
+
+    /// Rows at a point of the residual stream.
+    fn rows_at(&self, point: usize) -> usize {
+        if point == 0 { self.rows.count } else { self.rows_behind((point - 1) / 2) }
     }
 
     /// Gain and shift of the norm at a point of the residual stream.
@@ -192,21 +217,38 @@ impl Pass<'_> {
             (_, true) => (base + layout.block.attention_norm_gamma, base + layout.block.attention_norm_beta),
             (_, false) => (base + layout.block.hidden_norm_gamma, base + layout.block.hidden_norm_beta),
         };
-        NormPlacesLaunch::new(self.rows.count, layout.d_model / 4, point, gamma / 4, beta / 4)
+        NormPlacesLaunch::new(self.rows_at(point), self.rows.count, layout.d_model / 4, point, gamma / 4, beta / 4)
     }
 
     fn normalise(&self, parameters: &Buffer, point: usize) {
-        let (cubes, group) = cubes(parameters, self.rows.count);
+        let (cubes, group) = cubes(parameters, self.rows_at(point));
         let (stream, normed, moments) = (self.kept.stream.arg(), self.kept.normed.arg(), self.kept.moments.arg());
         normalise::launch(parameters.client(), cubes, group, parameters.arg(), stream, normed, moments, self.norm_at(point));
     }
 
     fn normalise_backward(&self, parameters: &Buffer, point: usize) {
-        let (cubes, group) = cubes(parameters, self.rows.count);
+        let (cubes, group) = cubes(parameters, self.rows_at(point));
         let (stream, moments) = (self.kept.stream.arg(), self.kept.moments.arg());
         let (by_normed, by_stream) = (self.kept.by_normed.arg(), self.kept.by_stream.arg());
-        let (client, at, last) = (parameters.client(), self.norm_at(point), point == 2 * self.layout.layers);
-        normalise_backward::launch(client, cubes, group, parameters.arg(), stream, moments, by_normed, by_stream, at, last);
+        let beside = match 2 * self.layout.layers - point {
+            0 => Beside::Nothing,
+            2 => Beside::NextOfWanted,
+            _ => Beside::Next,
+        };
+        let (client, rows, at) = (parameters.client(), self.rows.table.arg(), self.norm_at(point));
+        normalise_backward::launch(
+            client,
+            cubes,
+            group,
+            parameters.arg(),
+            stream,
+            moments,
+            by_normed,
+            by_stream,
+            rows,
+            at,
+            beside,
+        );
     }
 
     fn heads(&self, layer: usize) -> (HeadsLaunch, usize) {
@@ -220,7 +262,7 @@ impl Pass<'_> {
         let (at, size) = self.heads(layer);
         let (qkv, table) = (self.kept.qkv.arg(), self.rows.table.arg());
         let (attended, sums) = (self.kept.attended.arg(), self.kept.sums.arg());
-        attend::launch(self.kept.qkv.client(), cubes, group, qkv, table, attended, sums, at, size);
+        attend::launch(self.kept.qkv.client(), cubes, group, qkv, table, attended, sums, at, size, self.is_last(layer));
     }
 
     fn attend_backward(&self, layer: usize) {
@@ -229,7 +271,8 @@ impl Pass<'_> {
         let (qkv, table) = (self.kept.qkv.arg(), self.rows.table.arg());
         let (attended, sums) = (self.kept.attended.arg(), self.kept.sums.arg());
         let (by_attended, by_qkv, client) = (self.kept.by_attended.arg(), self.kept.by_qkv.arg(), self.kept.qkv.client());
-        attend_backward::launch(client, cubes, group, qkv, table, attended, sums, by_attended, by_qkv, at, size);
+        let wanted = self.is_last(layer);
+        attend_backward::launch(client, cubes, group, qkv, table, attended, sums, by_attended, by_qkv, at, size, wanted);
     }
 }
 

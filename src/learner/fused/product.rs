@@ -7,6 +7,8 @@
 
 use cubecl::prelude::*;
 
+use super::batch::ROW;
+
 /// Four neighbouring numbers.
 pub(super) type Four = Vector<f32, Const<4>>;
 
@@ -19,6 +21,8 @@ pub(super) enum Then {
     Store,
     /// Adds what the output buffer holds at `Places::beside`.
     AddResidual,
+    /// The same, for rows that are the wanted ones among those at `Places::beside`.
+    AddResidualOfWanted,
     /// `max(x, 0)`.
     Relu,
     /// `x Phi(x)`; its slope goes to `beside`.
@@ -57,6 +61,7 @@ pub(super) fn product(
     weights: &[Four],
     output: &mut [Four],
     beside: &mut [Four],
+    wanted: &[u32],
     at: Places,
     #[comptime] then: Then,
     #[comptime] bias: bool,
@@ -99,6 +104,9 @@ pub(super) fn product(
         let sum = sums[i];
         if comptime!(then == Then::AddResidual) {
             output[at.output + place] = output[at.beside + place] + sum;
+        } else if comptime!(then == Then::AddResidualOfWanted) {
+            let residual = wanted[ROW * at.rows + row + i / each] as usize * at.columns + column + i % each * apart;
+            output[at.output + place] = output[at.beside + residual] + sum;
         } else if comptime!(then == Then::Relu) {
             output[at.output + place] = max(sum, Four::new(0.0));
         } else if comptime!(then == Then::Gelu) {
