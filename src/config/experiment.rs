@@ -356,8 +356,8 @@ experiment! {
          its probabilities grow out of date.",
         "采样新轨迹之前，同一批轨迹训练几遍；遍数越多，每条轨迹利用得越充分，但其概率也越过时。";
     micro_batches: usize, "micro", Learner, more, integer(4, 1, 16), ["Micro-batches", "微批数"], ["pieces", "份"],
-        "In how many pieces the gradient of one update is summed up; more pieces need less memory and give the same update.",
-        "一次更新的梯度分几份累加；份数越多越省内存，更新结果不变。";
+        "In how many pieces, at least, the gradient of one update is summed up; more pieces need less memory and give the same update.",
+        "一次更新的梯度至少分几份累加；份数越多越省内存，更新结果不变。";
     adam_beta1: f64, "b1", Learner, more, number(0.9, 0.0, 0.9999, 0.01), ["Adam β₁", "Adam β₁"], ["", ""],
         "How much of the past Adam keeps in its mean of the gradient; higher values give smoother and more sluggish updates.",
         "Adam 求梯度均值时保留多少过去；越高更新越平滑，反应也越迟钝。";

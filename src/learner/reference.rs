@@ -15,6 +15,10 @@ use crate::parallel;
 use crate::policy::Policy;
 use crate::readback::read;
 
+/// Examples of a micro-batch on slices, at most, whatever the setting says: large batches become enough jobs for a few cores to end
+/// together, and each keeps to the caches. The same on every machine, so that results are too.
+const MOST_EXAMPLES: usize = 64;
+
 impl Learner {
     /// The optimizer steps of an update in micro-batches.
     pub(super) async fn reference_steps(
@@ -57,7 +61,7 @@ impl Learner {
     async fn parts<'a>(&self, examples: &'a [TrainingExample], weights: &[f64]) -> Vec<Part<'a>> {
         let unit = if self.settings.objective.preference.is_some() { 2 } else { 1 };
         let cut = if self.settings.kernels && slices::covers(&self.reference) {
-            in_order(examples.len(), self.settings.micro_batches, unit)
+            in_order(examples.len(), self.settings.micro_batches.max(examples.len().div_ceil(MOST_EXAMPLES)), unit)
         } else {
             micro_batches(examples, self.settings.micro_batches, unit).into_iter().rev().collect()
         };
