@@ -5,7 +5,7 @@
 use pulp::{Arch, Simd, WithSimd};
 
 use super::product::{Into, Matrix, Panels, Strip, TALL, Target, multiply_strip, pack_strip};
-use super::vector::{each_with, exp_of, largest, scale, sum_of};
+use super::vector::{dot, each_with, exp_of, largest, scale};
 
 /// What one trajectory asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,14 +177,7 @@ impl WithSimd for Backward<'_> {
                         // Weights are 0 beyond the query's own position, and so are the slopes then. A strip of keys may end behind it.
                         slopes[limit..(limit + TALL).min(*length)].fill(0.0);
                         let (slopes, weights) = (&mut slopes[..limit], &weights[..limit]);
-                        let along = sum_of(
-                            simd,
-                            slopes,
-                            weights,
-                            #[inline(always)]
-                            |slope, weight| simd.mul_f32s(slope, weight),
-                        );
-                        let mean = simd.splat_f32s(along);
+                        let mean = simd.splat_f32s(dot(simd, slopes, weights));
                         let factor = simd.splat_f32s(factor);
                         each_with(
                             simd,

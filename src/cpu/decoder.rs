@@ -11,7 +11,7 @@ use super::attention::softmax;
 use super::distribution::{log_softmax, restrict};
 use super::network::{Network, gather};
 use super::norm::normalise;
-use super::vector::{add_times, sum_of, vectorised};
+use super::vector::{add_times, dot, vectorised};
 use crate::policy::Layout;
 use crate::vocabulary::{Token, TokenSet};
 
@@ -204,14 +204,7 @@ impl WithSimd for Attention<'_> {
                 let query = &query[own.clone()];
                 for (score, &place) in scores.iter_mut().zip(&path) {
                     let key = &keys[place + own.start..place + own.end];
-                    let product = sum_of(
-                        simd,
-                        query,
-                        key,
-                        #[inline(always)]
-                        |query, key| simd.mul_f32s(query, key),
-                    );
-                    *score = factor * product;
+                    *score = factor * dot(simd, query, key);
                 }
                 softmax(simd, &mut scores, 1.0);
                 let out = &mut out[own.clone()];

@@ -2,7 +2,7 @@
 
 use pulp::Arch;
 
-use super::vector::{add_times, each_with, each_with_two, scale, sum, sum_of, vectorised};
+use super::vector::{add_times, dot, each_with, each_with_two, scale, sum, vectorised};
 
 /// As in burn's layer norm.
 const EPSILON: f32 = 1e-5;
@@ -33,7 +33,7 @@ vectorised! {
         for ((row, deviation), out) in rows.zip(out.chunks_exact_mut(width)) {
             let mean = simd.splat_f32s(sum(simd, row) / width as f32);
             each_with(simd, row, out, #[inline(always)] |_, x| simd.sub_f32s(x, mean));
-            let variance = sum_of(simd, row, row, #[inline(always)] |a, b| simd.mul_f32s(a, b)) / width as f32;
+            let variance = dot(simd, row, row) / width as f32;
             *deviation = 1.0 / (variance + EPSILON).sqrt();
             scale(simd, row, *deviation);
             each_with_two(simd, out, (row, gamma), #[inline(always)] |_, x, gamma| simd.mul_f32s(x, gamma));
@@ -60,7 +60,7 @@ vectorised! {
             each_with(simd, to.by_beta, by_out, #[inline(always)] |sum, slope| simd.add_f32s(sum, slope));
             each_with(simd, by_out, gamma, #[inline(always)] |slope, gamma| simd.mul_f32s(slope, gamma));
             let mean = simd.splat_f32s(sum(simd, by_out) / width as f32);
-            let along = sum_of(simd, by_out, normal, #[inline(always)] |slope, x| simd.mul_f32s(slope, x)) / width as f32;
+            let along = dot(simd, by_out, normal) / width as f32;
             add_times(simd, by_out, -along, normal);
             let deviation = simd.splat_f32s(deviation);
             each_with(

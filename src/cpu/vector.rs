@@ -88,6 +88,18 @@ pub(super) fn sum_of<S: Simd>(simd: S, a: &[f32], b: &[f32], of: impl Fn(S::f32s
     simd.reduce_sum_f32s(sums)
 }
 
+/// The product of two vectors of the same length.
+#[inline(always)]
+pub(super) fn dot<S: Simd>(simd: S, a: &[f32], b: &[f32]) -> f32 {
+    sum_of(
+        simd,
+        a,
+        b,
+        #[inline(always)]
+        |a, b| simd.mul_f32s(a, b),
+    )
+}
+
 /// The sum of a slice.
 #[inline(always)]
 pub(super) fn sum<S: Simd>(simd: S, values: &[f32]) -> f32 {

@@ -28,7 +28,7 @@ pub(super) trait Decoding {
 /// Tokens and log-probabilities, row by row: `turn_tokens` tokens (exact in `f32`), then as many log-probabilities.
 pub(super) enum Decoded {
     /// On a device, not read back yet.
-    There(Tensor<1>),
+    There(Box<Tensor<1>>),
     #[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "only decoding on slices gives it"))]
     Here(Vec<f32>),
 }

@@ -62,7 +62,10 @@ impl decoding::Decoding for Decoding {
         let starts: Vec<Start> = rows.iter().map(|row| self.start(row, sampling)).collect();
         rows.iter_mut().for_each(|row| row.pending.clear());
         let drawn = self.decoder.decode(&starts, sampling.limits.turn_tokens, u32::from(EOT), sampling.temperature as f32);
-        drawn.map(Decoded::There).ok_or_else(|| RolloutError::Read(ReadError("no buffer on the device".to_string())))
+        drawn
+            .map(Box::new)
+            .map(Decoded::There)
+            .ok_or_else(|| RolloutError::Read(ReadError("no buffer on the device".to_string())))
     }
 }
 

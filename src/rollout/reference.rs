@@ -40,7 +40,7 @@ impl decoding::Decoding for Decoding {
         };
         let packed = decode_turn(policy, rows, logits, &mut cache, sampling, self.automaton.as_ref(), &self.ones, &self.device);
         self.cache = Some(cache);
-        Ok(Decoded::There(packed))
+        Ok(Decoded::There(Box::new(packed)))
     }
 
     /// Every row feeds a whole turn.

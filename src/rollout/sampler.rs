@@ -91,7 +91,7 @@ pub(super) async fn play(policy: &Policy, episodes: Vec<Episode>, sampling: &Sam
     while !rows.is_empty() {
         // [B * 2 turn_tokens]
         let values = match decoding.turn(policy, &mut rows, sampling)? {
-            Decoded::There(values) => read(values).await?,
+            Decoded::There(values) => read(*values).await?,
             Decoded::Here(values) => values,
         };
         for (row, values) in rows.iter_mut().zip(values.chunks_exact(2 * sampling.limits.turn_tokens)) {

@@ -125,3 +125,14 @@ test('the shipped weights are loaded onto WebGPU, and a live warm start is train
     await page.close();
   }
 });
+
+// A critic has no kernels of its own: this is the reference path, from automatic differentiation to Adam, on the device.
+test('a run with a critic trains on WebGPU', { timeout: 900_000 }, async () => {
+  const session = await onGpu(`${TINY.replace('iterations=100', 'iterations=2')}&credit=gae`);
+  const { page } = session;
+  await button(page, 'Train').click();
+  await page.getByText('Finished', { exact: true }).waitFor(SLOW);
+  assert.match(await page.getByRole('banner').innerText(), /WebGPU/);
+  assert.equal(await iterations(page), 2);
+  assertClean(session);
+});

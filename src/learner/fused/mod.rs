@@ -9,9 +9,9 @@
 //! | objective | one invocation per trajectory | 1 |
 //! | backward | transposed weights; logits, product, norm; product + gate, product, norm, product, attention, product, norm in every layer | 7 L + 4 |
 //! | parameters | one kind of matrix in all layers each; all norms; both embeddings | 7 |
-//! | step | chunks to gradient, squares, Adam | 3 |
+//! | step | chunks to gradient, squares, norm, Adam | 4 |
 //!
-//! That is 14 L + 19: 47 for two layers, 33 for one. KL to a reference and preferences add a forward pass of the reference, once per
+//! That is 14 L + 20: 48 for two layers, 34 for one. KL to a reference and preferences add a forward pass of the reference, once per
 //! update; so does KL in the reward, when it is charged. Nothing is read back but the figures at the end.
 //!
 //! Why not burn's custom operations with its graph around them: the graph's own part (losses on `[B, T]`, masks, sums, one Adam step of

@@ -45,6 +45,7 @@ pub(super) fn squares(gradient: &[Four], sums: &mut [f32], length: usize) {
 
 /// The norm of a gradient from its [`SQUARES`] sums of squares; the report takes it too. One invocation: all others would add up the same.
 #[cube(launch)]
+#[allow(clippy::needless_range_loop, reason = "kernels index buffers")]
 pub(super) fn norm(sums: &[Four], norm: &mut [f32], report: &mut [f32], slot: usize) {
     if ABSOLUTE_POS > 0 {
         terminate!();
