@@ -114,13 +114,16 @@ impl Engine {
     }
 
     /// Opens the device of a `DeviceReport`, which the runs configured from then on compute on. Gives the `DeviceReport` of what is
-    /// there: where the device was refused that of the CPU, which takes another engine.
+    /// there: where the device was refused that of the CPU, which takes another engine. A device that is open stays so: there is one
+    /// of each kind, and it cannot be opened twice.
     pub async fn open(&self, device: JsValue) -> Result<JsValue, JsValue> {
         let report: DeviceReport = from_js(device)?;
-        if let Some(chosen) = self.device.borrow().as_ref().filter(|chosen| chosen.report == report) {
-            return to_js(&chosen.report);
-        }
-        match open(report).await {
+        let known = self.device.borrow_mut().take().filter(|chosen| chosen.report.kind == report.kind);
+        let opened = match known {
+            Some(Chosen { device, .. }) => Ok(Chosen { device, report }),
+            None => open(report).await,
+        };
+        match opened {
             Ok(chosen) => {
                 let report = to_js(&chosen.report);
                 *self.device.borrow_mut() = Some(chosen);
@@ -128,6 +131,13 @@ impl Engine {
             }
             Err(report) => to_js(&report),
         }
+    }
+
+    /// Drops the run and what was measured of it: another engine takes over.
+    pub fn leave(&self) {
+        self.run.borrow_mut().take();
+        self.measurement.borrow_mut().take();
+        self.checkpoint.borrow_mut().take();
     }
 
     /// Asks for the workers that help, where there is a run on the CPU. Their number makes no difference to any result.

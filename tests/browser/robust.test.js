@@ -114,6 +114,20 @@ test('case 10: an adapter that refuses its device: the run falls back to the CPU
   assertClean(session);
 });
 
+test('an adapter that never comes: after ten seconds the run goes on on the CPU, and the badge says why', { timeout: 120_000 }, async t => {
+  const own = await launch({ webgpu: true });
+  t.after(() => own.close());
+  const within = await context(own);
+  await inWorker(within, 'GPU.prototype.requestAdapter = () => new Promise(() => {})');
+  const session = await open(within, `${SMALL}&iterations=2`);
+  const { page } = session;
+  await press(page, 'Train');
+  await page.getByText('Finished', { exact: true }).waitFor({ timeout: 60_000 });
+  await page.getByText(/no adapter within 10 s/).first().waitFor({ state: 'attached' });
+  assert.equal(await iterations(page), 2);
+  assertClean(session);
+});
+
 test('case 12: memory stays flat over steps, resets and changes of environment', { timeout: 570_000 }, async t => {
   const within = await context(browser);
   // Says how much memory the engine's module has: it only ever grows.

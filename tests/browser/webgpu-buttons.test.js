@@ -136,3 +136,18 @@ test('a run with a critic trains on WebGPU', { timeout: 900_000 }, async () => {
   assert.equal(await iterations(page), 2);
   assertClean(session);
 });
+
+// An engine keeps its device, which cannot be opened twice: coming back to it must not end on the CPU.
+test('a person goes back and forth between the CPU and WebGPU in one page', { timeout: 900_000 }, async () => {
+  const session = await onGpu(TINY.replace('iterations=100', 'iterations=1'));
+  const { page } = session;
+  for (const [device, said] of [['gpu', /WebGPU/], ['cpu', /CPU/], ['gpu', /WebGPU/], ['cpu', /CPU/]]) {
+    await page.getByLabel('Device', { exact: true }).selectOption(device);
+    await button(page, 'Train').click();
+    await page.getByText('Finished', { exact: true }).waitFor(SLOW);
+    assert.match(await page.getByRole('banner').innerText(), said);
+    assert.equal(await page.getByTestId('notice-device').count(), 0);
+    await button(page, 'Reset').click();
+  }
+  assertClean(session);
+});

@@ -68,8 +68,10 @@ let helping = false;
 /** Where the page's static files are. */
 let base = '';
 let engine: Engine | null = null;
-/** What the engine computes on, as it was asked for and as it was found. */
-let device: { choice: DeviceChoice; found: DeviceReport } | null = null;
+/** The engines that were started. Each keeps its device, which cannot be opened twice. */
+const engines = new Map<DeviceKind, Engine>();
+/** The choice that the engine's device came of. */
+let device: DeviceChoice | null = null;
 /** The engine for the CPU, compiled. */
 let module: WebAssembly.Module | null = null;
 /** Workers that are to compute, this one included, and those that help now. */
@@ -84,7 +86,7 @@ let deviceLost: string | null = null;
 /** What the browser said when it did not give a buffer of the device back: then the device is gone, told or not. */
 let bufferRefused: string | null = null;
 
-/** How long an adapter may take to give a device, in milliseconds. */
+/** How long the browser may take to give an adapter, and that to give a device, in milliseconds. */
 const DEVICE = 10_000;
 
 /** How long an error waits for the word that the device is gone, which comes a little later than what it breaks. In milliseconds. */
@@ -167,16 +169,28 @@ function pass(event: EngineEvent): void {
   send(event);
 }
 
-/** A lost device is told at once: what waits for it may wait for ever. */
+/** An answer, or an error where it does not come in time. */
+function inTime<T>(answer: Promise<T>, what: string): Promise<T> {
+  const late = new Promise<never>((_, reject) => {
+    setTimeout(() => reject(new Error(`${what} within ${DEVICE / 1000} s`)), DEVICE);
+  });
+  return Promise.race([answer, late]);
+}
+
+/** A lost device is told at once: what waits for it may wait for ever. So may a search for one. */
 function watchDevices(): void {
+  const gpu = (globalThis as { GPU?: { prototype: { requestAdapter: RequestAdapter } } }).GPU?.prototype;
+  if (gpu) {
+    const { requestAdapter } = gpu;
+    gpu.requestAdapter = function (options) {
+      return inTime(requestAdapter.call(this, options), 'the browser gave no adapter');
+    };
+  }
   const prototype = (globalThis as { GPUAdapter?: { prototype: { requestDevice: RequestDevice } } }).GPUAdapter?.prototype;
   if (!prototype) return;
   const { requestDevice } = prototype;
   prototype.requestDevice = async function (descriptor) {
-    const late = new Promise<never>((_, reject) => {
-      setTimeout(() => reject(new Error(`the adapter gave no device within ${DEVICE / 1000} s`)), DEVICE);
-    });
-    const device = await Promise.race([requestDevice.call(this, descriptor), late]);
+    const device = await inTime(requestDevice.call(this, descriptor), 'the adapter gave no device');
     void device.lost.then(({ message }) => {
       deviceLost = message;
       breakDown('device_lost', message);
@@ -196,6 +210,7 @@ function watchDevices(): void {
 }
 
 type MapAsync = (this: unknown, ...how: unknown[]) => Promise<void>;
+type RequestAdapter = (this: unknown, options?: unknown) => Promise<unknown>;
 type RequestDevice = (this: unknown, descriptor?: unknown) => Promise<{ lost: Promise<{ message: string }> }>;
 
 /** The shipped weights of a name, or null where there are none. A failed download is an error, so that it is called one. */
@@ -231,28 +246,33 @@ function load(kind: DeviceKind): Promise<Loaded> {
   return loadEngine(kind, (done, total) => send({ type: 'progress', stage: 'download', done, total }));
 }
 
-/** Opens the device of a choice with the engine that it takes; what was there before ends. */
+/** The engine for a kind of device, fetched and started where it is not there yet. */
+async function engineFor(kind: DeviceKind): Promise<Engine> {
+  const known = engines.get(kind);
+  if (known) return known;
+  const loaded = await load(kind);
+  if (kind === 'cpu') module = loaded.module;
+  const started = new loaded.exports.Engine(pass, warmStart, save, helpers);
+  engines.set(kind, started);
+  return started;
+}
+
+/** Opens the device of a choice with the engine that it takes. The run that was there before ends. */
 async function open(choice: DeviceChoice): Promise<void> {
-  if (device?.choice === choice) return;
-  const end = (): void => {
-    engine?.free();
-    [engine, device] = [null, null];
-  };
-  end();
+  if (device === choice) return;
+  engine?.leave();
+  [engine, device] = [null, null];
   pool?.end();
   pool = null;
-  let found = await findDevice(choice);
-  for (let first = true; ; first = false) {
-    const loaded = await load(found.kind);
-    if (found.kind === 'cpu') module = loaded.module;
-    engine = new loaded.exports.Engine(pass, warmStart, save, helpers);
-    const opened: DeviceReport = await engine.open(found);
-    device = { choice, found: opened };
-    if (opened.kind === found.kind || !first) return;
+  const found = await findDevice(choice);
+  let next = await engineFor(found.kind);
+  const opened: DeviceReport = await next.open(found);
+  if (opened.kind !== found.kind) {
     // The device was refused: the CPU takes over, with the reason.
-    end();
-    found = opened;
+    next = await engineFor(opened.kind);
+    await next.open(opened);
   }
+  [engine, device] = [next, choice];
 }
 
 /** Fetches the engine of the first run. */
