@@ -134,7 +134,8 @@ test('the weight is explained by the parts it is made of, for an episode-wise, a
 });
 
 test('true credit is measured, raised while it goes on, stopped and gone on with', { timeout: 400_000 }, async () => {
-  const session = await open(await context(browser), TINY);
+  // Long episodes that differ: what is to be stopped has to last for a while.
+  const session = await open(await context(browser), '#v=1&env=spin&seed=0&groups=8&num_generations=8&held_out=0&iterations=4');
   const { page } = session;
   const right = page.getByTestId('right');
   const step = page.getByRole('button', { name: 'Step', exact: true });
