@@ -53,7 +53,7 @@ impl Module {
         }
     }
 
-    /// In place of the profile's level: on a graphics device time is spent there, and half of a visitor's bytes are this module.
+    /// In place of the profile's level: on a graphics device time is spent there, and four fifths of a visitor's bytes are this module.
     fn opt_level(self) -> Option<&'static str> {
         (self == Self::Gpu).then_some("z")
     }
