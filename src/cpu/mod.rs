@@ -16,6 +16,7 @@
 //! The reference is burn's path: tests hold every gradient to its automatic differentiation, and the tokens drawn to its own. Objectives stay burn's
 //! on both paths; only what lies between tokens and log-probabilities is done here. Policies with GELU take the reference path.
 
+mod adam;
 mod attention;
 mod batch;
 mod decoder;
@@ -25,6 +26,7 @@ mod norm;
 mod product;
 mod vector;
 
+pub use adam::{State, Step, adam};
 pub use batch::Batch;
 pub use decoder::{Decoder, Draw, Node};
 pub use network::{Network, Pass};

@@ -7,7 +7,7 @@
 use burn::module::Module;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
-use super::optimizer::{Accumulated, training_device};
+use super::optimizer::{gradient, training_device};
 use super::{CriticStatistics, LearnerError, Optimizer, OptimizerSettings};
 use crate::config::ExperimentConfig;
 use crate::objective::{clipped_value_loss, masked_mean};
@@ -53,7 +53,7 @@ pub struct Critic {
 impl Critic {
     /// A critic with the body of a policy.
     pub fn new(policy: &Policy, settings: CriticSettings) -> Self {
-        let network = policy.valid().with_outputs(1).train();
+        let network = policy.valid().with_outputs(1);
         let device = training_device(&policy.device());
         Critic { network, optimizer: Optimizer::new(settings.optimizer), settings, device }
     }
@@ -78,7 +78,7 @@ impl Critic {
     /// # Errors
     /// When something is missing or has another shape, naming it; the critic is not to be used then.
     pub fn restore(&mut self, weights: &Weights, moments: &Moments) -> Result<(), CheckpointError> {
-        self.network = self.network.valid().with_weights(weights)?.train();
+        self.network = self.network.clone().with_weights(weights)?;
         self.optimizer.restore(&self.network, moments)
     }
 
@@ -88,9 +88,9 @@ impl Critic {
     /// When the device fails or a value is not finite.
     pub async fn values(&self, trajectories: &[Trajectory]) -> Result<Vec<Vec<f64>>, LearnerError> {
         let (parts, workers) = (self.parts(trajectories), parallel::workers(&self.device));
-        let network = self.network.valid();
+        let network = &self.network;
         let flat = parallel::map(workers, parts.iter().collect(), |part: &Vec<usize>| {
-            let values = forward(&network, &tokens(trajectories, part, &self.device.clone().without_autodiff()));
+            let values = forward(network, &tokens(trajectories, part, &self.device.clone().without_autodiff()));
             let [rows, length] = values.dims();
             (length, values.reshape([rows * length]))
         });
@@ -134,7 +134,7 @@ impl Critic {
         let (parts, workers) = (self.parts(trajectories), parallel::workers(&self.device));
         let mut report = Vec::new(); // loss and gradient norm of each pass
         for _ in 0..self.settings.epochs {
-            let network = self.network.valid();
+            let network = &self.network;
             let results = parallel::map(workers, parts.iter().collect(), |part: &Vec<usize>| {
                 let network = network.clone().train();
                 let values = forward(&network, &tokens(trajectories, part, &self.device)); // [B, T]
@@ -152,17 +152,13 @@ impl Critic {
                 let tensor = |values: Vec<f32>| Tensor::<2>::from_data(TensorData::new(values, shape), &self.device);
                 let part = clipped_value_loss(values, tensor(from), tensor(to), self.settings.clip);
                 let loss = masked_mean(part.loss, mask, count);
-                (Accumulated::gradients(&network, loss.backward()), loss.inner())
+                (gradient(&network, &loss.backward()), loss.inner())
             });
-            let mut gradients = Accumulated::default();
-            let mut sum: Option<Tensor<1>> = None;
-            for (gradient, loss) in results {
-                gradients.add(&self.network, gradient);
-                sum = Some(sum.map_or(loss.clone(), |sum| sum + loss));
-            }
-            let (network, norm) = self.optimizer.step(self.network.clone(), gradients, self.settings.learning_rate);
+            let parts = results.into_iter();
+            let Some((gradient, loss)) = parts.reduce(|(gradient, loss), part| (gradient + part.0, loss + part.1)) else { break };
+            let (network, norm) = self.optimizer.step(self.network.clone(), gradient, self.settings.learning_rate);
             self.network = network;
-            report.extend(sum.into_iter().chain([norm]));
+            report.extend([loss, norm]);
         }
         let result = match read(Tensor::cat(report, 0)).await {
             Err(error) => Err(error.into()),

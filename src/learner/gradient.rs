@@ -4,14 +4,13 @@
 use std::sync::OnceLock;
 
 use burn::module::Module;
-use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::loss::{Counts, MicroBatch, SUMS, log_probs, micro_loss};
-use super::optimizer::{Accumulated, training_device};
+use super::optimizer::{gradient, training_device};
 use super::packet::{Row, pack, row_numbers, unpack, vector};
 use super::{TokenBatch, TrainingExample, UpdateSettings, slices};
-use crate::parallel::{Held, Job, Kind, Packet, wait};
+use crate::parallel::{Held, Job, Kind, Packet, text_of, wait};
 use crate::policy::Policy;
 use crate::readback::read;
 
@@ -75,12 +74,26 @@ pub(super) struct GradientJob<'a> {
 
 /// What a micro-batch gives: its share of the gradient, its sums `[SUMS]` and its largest deviation `[1]`.
 pub(super) struct PartGradient {
-    pub gradients: GradientsParams,
+    /// In the order of the parameters.
+    pub gradient: Tensor<1>,
     pub sums: Tensor<1>,
     pub deviation: Tensor<1>,
 }
 
+impl PartGradient {
+    /// Both together.
+    pub fn and(self, other: PartGradient) -> PartGradient {
+        PartGradient {
+            gradient: self.gradient + other.gradient,
+            sums: self.sums + other.sums,
+            deviation: self.deviation.max_pair(other.deviation),
+        }
+    }
+}
+
 impl Job for GradientJob<'_> {
+    const KIND: Kind = Kind::Gradient;
+
     type Result = PartGradient;
 
     async fn here(self) -> PartGradient {
@@ -90,8 +103,7 @@ impl Job for GradientJob<'_> {
         // Every job differentiates its own copy of the policy: copies share no graph, so that none waits for another.
         let policy = self.policy.clone().train();
         let loss = micro_loss(&policy, self.part.on(&policy.device()), self.counts, self.settings);
-        let gradients = Accumulated::gradients(&policy, loss.loss.backward());
-        PartGradient { gradients, sums: loss.sums, deviation: loss.deviation }
+        PartGradient { gradient: gradient(&policy, &loss.loss.backward()), sums: loss.sums, deviation: loss.deviation }
     }
 
     fn packet(&self) -> Option<Packet> {
@@ -103,26 +115,25 @@ impl Job for GradientJob<'_> {
             old: old.is_some(),
             reference: reference.is_some(),
         };
-        let text = serde_json::to_string(&task).ok()?;
-        // A number that its text does not give back to the last bit stays here.
-        serde_json::from_str::<GradientTask>(&text).ok().filter(|read| read.settings == task.settings)?;
+        let text = text_of(&task, &task.settings)?;
         let mut numbers = row_numbers(examples);
         numbers.extend(weights);
         for constant in [old, reference].into_iter().flatten() {
             let size = constant.dims().iter().product::<usize>();
             numbers.extend(wait(read(constant.clone().reshape([size]))).ok()?);
         }
-        Some(Packet { kind: Kind::Gradient, text, numbers, needs: vec![self.held?] })
+        Some(Packet { kind: Self::KIND, text, numbers, needs: vec![self.held?] })
     }
 
     fn answered(&self, answer: &Packet) -> Option<PartGradient> {
-        let (gradients, figures) = unpack(answer, self.policy, SUMS + 1)?;
+        let (gradient, figures) = unpack(answer, self.policy, SUMS + 1)?;
         let (sums, deviation) = figures.split_at(SUMS);
-        Some(PartGradient { gradients, sums: vector(sums, self.policy), deviation: vector(deviation, self.policy) })
+        let vector = |numbers: &[f32]| vector(numbers.to_vec(), self.policy);
+        Some(PartGradient { gradient, sums: vector(sums), deviation: vector(deviation) })
     }
 }
 
-/// Does the gradient job of a packet: gives which parameters have a gradient, then gradients, sums and deviation as numbers.
+/// Does the gradient job of a packet: gives gradient, sums and deviation as numbers.
 /// Nothing where the packet does not say what to do.
 pub async fn gradient_packet(policy: &Policy, packet: &Packet) -> Option<Packet> {
     let GradientTask { settings, counts, rows, old, reference } = serde_json::from_str(&packet.text).ok()?;
@@ -139,8 +150,8 @@ pub async fn gradient_packet(policy: &Policy, packet: &Packet) -> Option<Packet>
     let (old, reference) = (constant(old)?, constant(reference)?);
     let part = Part { old, reference, ..Part::new(examples.iter().collect(), weights.to_vec()) };
     let job = GradientJob { policy, held: None, part: &part, counts, settings: &settings };
-    let PartGradient { gradients, sums, deviation } = job.here().await;
-    pack(Kind::Gradient, policy, &gradients, vec![sums, deviation]).await
+    let PartGradient { gradient, sums, deviation } = job.here().await;
+    pack(Kind::Gradient, gradient, vec![sums, deviation]).await
 }
 
 /// The log-probabilities of the tokens of some examples, `[B, T]`, without gradients.
@@ -155,6 +166,8 @@ pub(super) struct LogProbsJob<'a> {
 }
 
 impl Job for LogProbsJob<'_> {
+    const KIND: Kind = Kind::LogProbs;
+
     type Result = Tensor<2>;
 
     async fn here(self) -> Tensor<2> {
@@ -168,9 +181,8 @@ impl Job for LogProbsJob<'_> {
     fn packet(&self) -> Option<Packet> {
         let rows = self.examples.iter().map(|example| Row::of(example)).collect();
         let task = LogProbsTask { temperature: self.temperature, slices: self.slices, rows };
-        let text = serde_json::to_string(&task).ok()?;
-        serde_json::from_str::<LogProbsTask>(&text).ok().filter(|read| read.temperature == self.temperature)?;
-        Some(Packet { kind: Kind::LogProbs, text, numbers: row_numbers(self.examples), needs: vec![self.held?] })
+        let text = text_of(&task, &task.temperature)?;
+        Some(Packet { kind: Self::KIND, text, numbers: row_numbers(self.examples), needs: vec![self.held?] })
     }
 
     fn answered(&self, answer: &Packet) -> Option<Tensor<2>> {

@@ -1,10 +1,9 @@
 //! Imitation of demonstrations: the warm start before reinforcement learning.
 
 use burn::module::Module;
-use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 
-use super::optimizer::{Accumulated, training_device};
+use super::optimizer::{gradient, training_device};
 use super::packet::{Row, pack, row_numbers, unpack, vector};
 use super::{LearnerError, Optimizer, OptimizerSettings, TokenBatch, TrainingExample, slices};
 use crate::objective::masked_mean;
@@ -48,7 +47,7 @@ impl Imitation {
     /// Imitation of `examples` (made with [`TrainingExample::demonstration`]) starting from `policy`.
     pub fn new(policy: &Policy, settings: ImitationSettings, examples: Vec<TrainingExample>, seed: RootSeed) -> Self {
         let optimizer = Optimizer::new(settings.optimizer);
-        Imitation { policy: policy.valid().train(), optimizer, settings, examples, seed, step: 0 }
+        Imitation { policy: policy.valid(), optimizer, settings, examples, seed, step: 0 }
     }
 
     /// Updates made.
@@ -58,7 +57,7 @@ impl Imitation {
 
     /// The policy so far, without gradients.
     pub fn policy(&self) -> Policy {
-        self.policy.valid()
+        self.policy.clone()
     }
 
     /// Makes one update. Gives the loss in nats per token when it was read back (at every tenth update and the last), and
@@ -76,23 +75,21 @@ impl Imitation {
             (0..self.settings.batch).map(|_| &self.examples[draws.below(count) as usize]).collect();
         let trained = chosen.iter().map(|example| example.trained_tokens()).sum();
         let device = training_device(&self.policy.device());
-        let policy = self.policy.valid();
+        let policy = &self.policy;
         let held = policy.hold();
         let size = if parallel::cuts(&device) { PART } else { chosen.len().max(1) };
-        let jobs = chosen.chunks(size).map(|part| ImitationJob { policy: &policy, held, part, trained, slices: true }).collect();
-        let mut gradients = Accumulated::default();
-        let mut sum: Option<Tensor<1>> = None;
-        for (gradient, loss) in parallel::all(&device, jobs).await {
-            gradients.add(&self.policy, gradient);
-            sum = Some(sum.map_or(loss.clone(), |sum| sum + loss));
-        }
-        let (policy, norm) = self.optimizer.step(self.policy.clone(), gradients, self.learning_rate());
+        let jobs = chosen.chunks(size).map(|part| ImitationJob { policy, held, part, trained, slices: true }).collect();
+        let parts = parallel::all(&device, jobs).await.into_iter();
+        let Some((gradient, loss)) = parts.reduce(|(gradient, loss), part| (gradient + part.0, loss + part.1)) else {
+            return Ok(None);
+        };
+        let (policy, norm) = self.optimizer.step(self.policy.clone(), gradient, self.learning_rate());
         self.policy = policy;
         self.step += 1;
         if !self.step.is_multiple_of(READ_EVERY) && self.step != self.settings.steps {
             return Ok(Some(None));
         }
-        let values = read(Tensor::cat(sum.into_iter().chain([norm]).collect(), 0)).await?;
+        let values = read(Tensor::cat(vec![loss, norm], 0)).await?;
         if values.iter().any(|value| !value.is_finite()) {
             return Err(LearnerError::NonFinite("the imitation loss"));
         }
@@ -126,8 +123,10 @@ struct Task {
 }
 
 impl Job for ImitationJob<'_> {
+    const KIND: Kind = Kind::Imitation;
+
     /// Share of the gradient, and of the loss `[1]`.
-    type Result = (GradientsParams, Tensor<1>);
+    type Result = (Tensor<1>, Tensor<1>);
 
     async fn here(self) -> Self::Result {
         if let Some(found) = self.slices.then(|| slices::imitation(self.policy, self.part, self.trained)).flatten() {
@@ -137,18 +136,18 @@ impl Job for ImitationJob<'_> {
         let batch = TokenBatch::new(self.part, &policy.device());
         let all = log_distribution(policy.forward(batch.inputs), 1.0, None);
         let loss = masked_mean(taken_log_probs(all, batch.targets).neg(), batch.loss_mask, self.trained);
-        (Accumulated::gradients(&policy, loss.backward()), loss.inner())
+        (gradient(&policy, &loss.backward()), loss.inner())
     }
 
     fn packet(&self) -> Option<Packet> {
         let task = Task { trained: self.trained, rows: self.part.iter().map(|example| Row::of(example)).collect() };
         let text = serde_json::to_string(&task).ok()?;
-        Some(Packet { kind: Kind::Imitation, text, numbers: row_numbers(self.part), needs: vec![self.held?] })
+        Some(Packet { kind: Self::KIND, text, numbers: row_numbers(self.part), needs: vec![self.held?] })
     }
 
     fn answered(&self, answer: &Packet) -> Option<Self::Result> {
-        let (gradients, loss) = unpack(answer, self.policy, 1)?;
-        Some((gradients, vector(loss, self.policy)))
+        let (gradient, loss) = unpack(answer, self.policy, 1)?;
+        Some((gradient, vector(loss.to_vec(), self.policy)))
     }
 }
 
@@ -157,8 +156,8 @@ pub async fn imitation_packet(policy: &Policy, packet: &Packet) -> Option<Packet
     let Task { trained, rows } = serde_json::from_str(&packet.text).ok()?;
     let examples = Row::examples(rows, &mut packet.numbers.as_slice())?;
     let part: Vec<&TrainingExample> = examples.iter().collect();
-    let (gradients, loss) = ImitationJob { policy, held: None, part: &part, trained, slices: true }.here().await;
-    pack(Kind::Imitation, policy, &gradients, vec![loss]).await
+    let (gradient, loss) = ImitationJob { policy, held: None, part: &part, trained, slices: true }.here().await;
+    pack(Kind::Imitation, gradient, vec![loss]).await
 }
 
 #[cfg(test)]
@@ -188,8 +187,8 @@ mod tests {
         let part: Vec<&TrainingExample> = examples.iter().collect();
         let trained = part.iter().map(|example| example.trained_tokens()).sum();
         let flat = |slices: bool| {
-            let (gradients, loss) = wait(ImitationJob { policy: &policy, held: None, part: &part, trained, slices }.here());
-            let packet = wait(pack(Kind::Imitation, &policy, &gradients, vec![loss]));
+            let (gradient, loss) = wait(ImitationJob { policy: &policy, held: None, part: &part, trained, slices }.here());
+            let packet = wait(pack(Kind::Imitation, gradient, vec![loss]));
             packet.map(|packet| packet.numbers).unwrap_or_default()
         };
         let (found, wanted) = (flat(true), flat(false));

@@ -1,14 +1,13 @@
-//! Adam with gradient accumulation and clipping by the global norm.
+//! Adam with clipping by the global norm, on all parameters as one vector.
 //!
 //! The rule is burn's; its moments are held here, because a checkpoint needs them and burn hands them out by a synchronous read
 //! only, which panics on WebGPU in a browser.
 
-use std::collections::HashMap;
-
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
-use burn::optim::{Adam, AdamConfig, AdamState, AdaptiveMomentumState, GradientsAccumulator, GradientsParams, Optimizer as Rule};
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::{Adam, AdamConfig, AdamState, AdaptiveMomentumState, Optimizer as Rule};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
+use super::slices;
 use crate::policy::{CheckpointError, Moments, NamedWeight, Policy, Weights};
 
 /// Constants of Adam (Kingma and Ba, arXiv:1412.6980) and of clipping.
@@ -22,21 +21,13 @@ pub struct OptimizerSettings {
     pub max_grad_norm: f64,
 }
 
-/// Optimizer state and the gradient accumulated so far.
+/// Optimizer state.
 #[derive(Clone)]
 pub struct Optimizer {
     adam: Adam,
-    /// Of the parameters that had a gradient so far.
-    moments: HashMap<ParamId, Moment>,
-    max_grad_norm: f64,
-}
-
-/// First and second moment of one parameter, flattened, after `time` steps.
-#[derive(Clone)]
-struct Moment {
-    time: usize,
-    first: Tensor<1>,
-    second: Tensor<1>,
+    settings: OptimizerSettings,
+    /// Nothing before the first step.
+    moments: Option<AdaptiveMomentumState<1>>,
 }
 
 impl Optimizer {
@@ -46,33 +37,52 @@ impl Optimizer {
             .with_beta_1(settings.beta1 as f32)
             .with_beta_2(settings.beta2 as f32)
             .with_epsilon(settings.epsilon as f32);
-        Optimizer { adam: adam.build(), moments: HashMap::new(), max_grad_norm: settings.max_grad_norm }
+        Optimizer { adam: adam.build(), settings, moments: None }
     }
 
-    /// One step with the accumulated gradients. Gives the policy after it and the L2 norm of the gradient before clipping, `[1]`.
-    /// A norm that is not finite leaves the weights not finite: check it after reading it back.
-    pub fn step(&mut self, policy: Policy, mut gradients: Accumulated, learning_rate: f64) -> (Policy, Tensor<1>) {
-        let device = policy.device().without_autodiff();
-        let mut gradients = gradients.0.grads();
-        let mut squares = SquaredNorm { gradients: &gradients, sum: Tensor::zeros([1], &device) };
-        policy.visit(&mut squares);
-        let norm = squares.sum.sqrt();
-        if self.max_grad_norm > 0.0 {
-            // min(1, max / norm): the norm is only divided by where it is above the bound.
-            let scale = norm.clone().clamp_min(self.max_grad_norm).recip().mul_scalar(self.max_grad_norm);
-            policy.visit(&mut Scale { gradients: &mut gradients, scale });
-        }
-        let mut update = Update { adam: &self.adam, moments: &mut self.moments, gradients, learning_rate };
-        (policy.map(&mut update), norm)
+    /// One step with a gradient, which has one number per parameter in the order of [`Policy::tensors`]. Gives the policy after it and
+    /// the L2 norm of the gradient before clipping, `[1]`. A norm that is not finite leaves the weights not finite: check it after
+    /// reading it back.
+    pub fn step(&mut self, policy: Policy, gradient: Tensor<1>, learning_rate: f64) -> (Policy, Tensor<1>) {
+        let norm = norm(&policy, gradient.clone());
+        let most = self.settings.max_grad_norm;
+        // min(1, max / norm): the norm is only divided by where it is above the bound.
+        let scale = (most > 0.0).then(|| norm.clone().clamp_min(most).recip().mul_scalar(most));
+        let weights = Tensor::cat(policy.tensors(), 0);
+        let moments = self.moments.take();
+        let found = slices::adam(&self.settings, learning_rate, &weights, &gradient, scale.as_ref(), moments.as_ref());
+        let (weights, moments) = match found {
+            Some((weights, moments)) => (weights, Some(moments)),
+            None => self.reference_step(weights, gradient, scale, moments, learning_rate),
+        };
+        self.moments = moments;
+        (policy.with_tensor(weights), norm)
     }
 
-    /// First and second moments in the order of the policy's parameters, zeros where there are none yet, and the steps done:
+    /// The step by burn's rule, on every device.
+    fn reference_step(
+        &self,
+        weights: Tensor<1>,
+        gradient: Tensor<1>,
+        scale: Option<Tensor<1>>,
+        moments: Option<AdaptiveMomentumState<1>>,
+        learning_rate: f64,
+    ) -> (Tensor<1>, Option<AdaptiveMomentumState<1>>) {
+        let gradient = scale.map_or(gradient.clone(), |scale| gradient * scale);
+        let (weights, state) = self.adam.step(learning_rate, weights, gradient, moments.map(AdamState::new));
+        (weights, state.map(|state| state.momentum))
+    }
+
+    /// First and second moment of the policy's parameters, in their order, zeros where there are none yet, and the steps done:
     /// what a checkpoint needs, not read back yet.
-    pub(super) fn tensors(&self, policy: &Policy) -> (usize, Vec<Tensor<1>>) {
-        let mut found = Collect { moments: &self.moments, time: 0, first: Vec::new(), second: Vec::new() };
-        policy.visit(&mut found);
-        found.first.append(&mut found.second);
-        (found.time, found.first)
+    pub(super) fn tensors(&self, policy: &Policy) -> (usize, [Tensor<1>; 2]) {
+        match self.moments.clone() {
+            Some(AdaptiveMomentumState { time, moment_1, moment_2, .. }) => (time, [moment_1, moment_2]),
+            None => {
+                let zeros = Tensor::zeros([policy.num_params()], &policy.device().without_autodiff());
+                (0, [zeros.clone(), zeros])
+            }
+        }
     }
 
     /// The state of a checkpoint.
@@ -80,140 +90,106 @@ impl Optimizer {
     /// # Errors
     /// When the moments of a parameter are missing or have another shape, naming it.
     pub(super) fn restore(&mut self, policy: &Policy, saved: &Moments) -> Result<(), CheckpointError> {
-        self.moments.clear();
-        if saved.time == 0 {
-            return Ok(());
+        self.moments = None;
+        if saved.time > 0 {
+            let (first, second) = (moment(policy, &saved.first)?, moment(policy, &saved.second)?);
+            self.moments = Some(AdaptiveMomentumState::new(saved.time, first, second));
         }
-        let mut restore = Restore { saved, path: Vec::new(), moments: &mut self.moments, error: None };
-        policy.visit(&mut restore);
-        restore.error.map_or(Ok(()), Err)
+        Ok(())
     }
 }
 
-/// One step of every parameter that has a gradient.
-struct Update<'a> {
-    adam: &'a Adam,
-    moments: &'a mut HashMap<ParamId, Moment>,
-    gradients: GradientsParams,
-    learning_rate: f64,
+/// The L2 norm of a gradient, `[1]`: the sums of its parameters, added up.
+fn norm(policy: &Policy, gradient: Tensor<1>) -> Tensor<1> {
+    let (squares, mut next) = (gradient.square(), 0);
+    let sums = policy.shapes().into_iter().map(|(_, shape)| {
+        let start = next;
+        next += shape.iter().product::<usize>();
+        squares.clone().slice(start..next).sum()
+    });
+    sums.reduce(|all, sum| all + sum).unwrap_or(squares.clone().sum()).sqrt()
 }
 
-impl ModuleMapper for Update<'_> {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Some(gradient) = self.gradients.remove::<D>(param.id) else { return param };
-        let id = param.id;
-        let shape = gradient.dims();
-        let state = self.moments.remove(&id).map(|Moment { time, first, second }| {
-            AdamState::new(AdaptiveMomentumState::new(time, first.reshape(shape), second.reshape(shape)))
-        });
-        param.map(|value| {
-            let tracked = value.is_require_grad();
-            let (value, state) = self.adam.step(self.learning_rate, value.inner(), gradient, state);
-            if let Some(AdaptiveMomentumState { time, moment_1, moment_2, .. }) = state.map(|state| state.momentum) {
-                let flat = |tensor: Tensor<D>| tensor.flatten::<1>(0, D - 1);
-                self.moments.insert(id, Moment { time, first: flat(moment_1), second: flat(moment_2) });
-            }
-            Tensor::from_inner(value).set_require_grad(tracked)
-        })
-    }
-}
-
-struct Collect<'a> {
-    moments: &'a HashMap<ParamId, Moment>,
-    time: usize,
-    first: Vec<Tensor<1>>,
-    second: Vec<Tensor<1>>,
-}
-
-impl ModuleVisitor for Collect<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let moment = self.moments.get(&param.id).cloned().unwrap_or_else(|| {
-            let size = param.lazy_shape().iter().product::<usize>();
-            let zeros = Tensor::zeros([size], &param.lazy_device().without_autodiff());
-            Moment { time: 0, first: zeros.clone(), second: zeros }
-        });
-        self.time = self.time.max(moment.time);
-        self.first.push(moment.first);
-        self.second.push(moment.second);
-    }
-}
-
-struct Restore<'a> {
-    saved: &'a Moments,
-    path: Vec<String>,
-    moments: &'a mut HashMap<ParamId, Moment>,
-    error: Option<CheckpointError>,
-}
-
-impl ModuleVisitor for Restore<'_> {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        self.path.push(name.to_string());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let (name, wanted) = (self.path.join("."), param.lazy_shape().to_vec());
-        let device = param.lazy_device().without_autodiff();
-        let load = |weights: &Weights| -> Result<Tensor<1>, CheckpointError> {
-            let NamedWeight { shape, values, .. } = weights.find(&name)?;
-            if *shape != wanted {
-                return Err(CheckpointError::Shape { name: name.clone(), found: shape.clone(), wanted: wanted.clone() });
-            }
-            Ok(Tensor::from_data(TensorData::new(values.clone(), [values.len()]), &device))
-        };
-        match load(&self.saved.first).and_then(|first| Ok((first, load(&self.saved.second)?))) {
-            Ok((first, second)) => _ = self.moments.insert(param.id, Moment { time: self.saved.time, first, second }),
-            Err(error) => _ = self.error.get_or_insert(error),
+/// A moment of a checkpoint as one vector.
+fn moment(policy: &Policy, saved: &Weights) -> Result<Tensor<1>, CheckpointError> {
+    let mut all: Vec<f32> = Vec::with_capacity(saved.count());
+    for (name, wanted) in policy.shapes() {
+        let NamedWeight { shape, values, .. } = saved.find(&name)?;
+        if *shape != wanted {
+            return Err(CheckpointError::Shape { name, found: shape.clone(), wanted });
         }
+        all.extend(values);
     }
+    let length = all.len();
+    Ok(Tensor::from_data(TensorData::new(all, [length]), &policy.device().without_autodiff()))
 }
 
-/// Gradients summed over micro-batches.
-#[derive(Default)]
-pub struct Accumulated(GradientsAccumulator<Policy>);
-
-impl Accumulated {
-    /// The gradients of one backward pass, by parameter.
-    pub fn gradients(policy: &Policy, gradients: Gradients) -> GradientsParams {
-        GradientsParams::from_grads(gradients, policy)
-    }
-
-    /// Adds gradients of the same parameters.
-    pub fn add(&mut self, policy: &Policy, gradients: GradientsParams) {
-        self.0.accumulate(policy, gradients);
-    }
+/// The gradient of a backward pass in the order of the parameters, 0 where a parameter has none.
+pub(super) fn gradient(policy: &Policy, gradients: &Gradients) -> Tensor<1> {
+    let mut found = Flat { gradients, flat: Vec::new() };
+    policy.visit(&mut found);
+    Tensor::cat(found.flat, 0)
 }
 
-struct SquaredNorm<'a> {
-    gradients: &'a GradientsParams,
-    sum: Tensor<1>,
+struct Flat<'a> {
+    gradients: &'a Gradients,
+    flat: Vec<Tensor<1>>,
 }
 
-impl ModuleVisitor for SquaredNorm<'_> {
+impl ModuleVisitor for Flat<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(gradient) = self.gradients.get::<D>(param.id) {
-            self.sum = self.sum.clone() + gradient.square().sum();
-        }
-    }
-}
-
-struct Scale<'a> {
-    gradients: &'a mut GradientsParams,
-    scale: Tensor<1>,
-}
-
-impl ModuleVisitor for Scale<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(gradient) = self.gradients.remove::<D>(param.id) {
-            self.gradients.register::<D>(param.id, gradient * self.scale.clone().unsqueeze::<D>());
-        }
+        let value = param.val();
+        let gradient = value.grad(self.gradients).unwrap_or_else(|| value.inner().zeros_like());
+        self.flat.push(gradient.flatten::<1>(0, D - 1));
     }
 }
 
 /// A device to differentiate on, from a plain one.
 pub(super) fn training_device(device: &Device) -> Device {
     device.clone().autodiff()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Activation, PolicyConfig, Weights};
+    use crate::readback::look;
+    use crate::seed::{Purpose, RootSeed};
+
+    fn numbers(tensor: &Tensor<1>) -> Vec<f32> {
+        look(tensor.clone()).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Three steps, the last with a gradient that is not clipped, against burn's rule, to the last bit.
+    #[test]
+    fn a_step_on_slices_is_that_of_the_rule() {
+        // 651 parameters: not a whole number of vectors.
+        let (activation, bias) = (Activation::Relu, false);
+        let shape =
+            PolicyConfig { vocabulary: 9, context_length: 7, d_model: 6, layers: 1, heads: 2, hidden: 24, activation, bias };
+        let device = Device::flex();
+        let start = shape.init(&device).with_weights(&Weights::initial(&shape, RootSeed(3)));
+        let mut policy = start.unwrap_or_else(|error| panic!("{error}"));
+        let settings = OptimizerSettings { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, max_grad_norm: 1.0 };
+        let (mut found, mut rule) = (Optimizer::new(settings), Optimizer::new(settings));
+        let mut weights = Tensor::cat(policy.tensors(), 0);
+        assert_ne!(policy.num_params() % 16, 0);
+        for (step, size) in [1.0, 0.3, 1e-4].into_iter().enumerate() {
+            let mut draws = RootSeed(5).draws(Purpose::Weights, step as u32, 0, 0);
+            let gradient: Vec<f32> = (0..policy.num_params()).map(|_| size * draws.normal()).collect();
+            let gradient = Tensor::from_data(TensorData::new(gradient, [policy.num_params()]), &device);
+            let norm = norm(&policy, gradient.clone());
+            let scale = norm.clone().clamp_min(1.0).recip().mul_scalar(1.0);
+            let moments = rule.moments.take();
+            (weights, rule.moments) = rule.reference_step(weights, gradient.clone(), Some(scale), moments, 0.01);
+            let (next, found_norm) = found.step(policy, gradient, 0.01);
+            policy = next;
+            assert_eq!(numbers(&found_norm), numbers(&norm));
+            assert_eq!(numbers(&norm)[0] > 1.0, step < 2);
+            let [(time, moments), (wanted_time, wanted)] = [&found, &rule].map(|optimizer| optimizer.tensors(&policy));
+            assert_eq!((time, wanted_time), (step + 1, step + 1));
+            assert_eq!(moments.each_ref().map(numbers), wanted.each_ref().map(numbers));
+            assert_eq!(numbers(&Tensor::cat(policy.tensors(), 0)), numbers(&weights));
+        }
+    }
 }

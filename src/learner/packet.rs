@@ -1,8 +1,7 @@
 //! What the learner's jobs are made of as plain data: training examples, and gradients in the order of the parameters.
 
-use burn::module::{Module, ModuleVisitor, Param};
-use burn::optim::GradientsParams;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::module::Module;
+use burn::tensor::{Tensor, TensorData};
 
 use super::TrainingExample;
 use crate::parallel::{Kind, Packet};
@@ -56,82 +55,20 @@ pub(super) fn row_numbers(examples: &[&TrainingExample]) -> Vec<f32> {
     examples.iter().flat_map(|example| example.old_log_probs.iter().chain(&example.advantages)).copied().collect()
 }
 
-/// An answer: which parameters have a gradient as text; then the gradients and `figures`, each a vector, as numbers.
-pub(super) async fn pack(kind: Kind, policy: &Policy, gradients: &GradientsParams, figures: Vec<Tensor<1>>) -> Option<Packet> {
-    let mut flat = Flat { gradients, present: Vec::new(), flat: Vec::new() };
-    policy.visit(&mut flat);
-    let text = serde_json::to_string(&flat.present).ok()?;
-    flat.flat.extend(figures);
-    let numbers = read(Tensor::cat(flat.flat, 0)).await.ok()?;
-    Some(Packet { kind, text, numbers, needs: Vec::new() })
+/// An answer: a gradient, then `figures`, each a vector, as numbers.
+pub(super) async fn pack(kind: Kind, gradient: Tensor<1>, figures: Vec<Tensor<1>>) -> Option<Packet> {
+    let numbers = read(Tensor::cat(std::iter::once(gradient).chain(figures).collect(), 0)).await.ok()?;
+    Some(Packet { kind, text: String::new(), numbers, needs: Vec::new() })
 }
 
-/// The gradients of an answer, and the numbers behind them, of which there must be `figures`.
-pub(super) fn unpack<'a>(answer: &'a Packet, policy: &Policy, figures: usize) -> Option<(GradientsParams, &'a [f32])> {
-    let present: Vec<bool> = serde_json::from_str(&answer.text).ok()?;
-    let (gradients, figures) = answer.numbers.split_at_checked(answer.numbers.len().checked_sub(figures)?)?;
-    Some((spread(present.iter(), gradients, policy)?, figures))
-}
-
-/// The gradient of every parameter from one vector in the order of the parameters; nothing where it has another length.
-#[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "only passes on slices ask for it"))]
-pub(super) fn gradients(flat: &[f32], policy: &Policy) -> Option<GradientsParams> {
-    spread(std::iter::repeat(&true), flat, policy)
-}
-
-fn spread<'a>(present: impl Iterator<Item = &'a bool>, flat: &[f32], policy: &Policy) -> Option<GradientsParams> {
-    let device = policy.device().without_autodiff();
-    let mut spread = Spread { present, rest: flat, device: &device, gradients: GradientsParams::new(), fits: true };
-    policy.visit(&mut spread);
-    (spread.fits && spread.rest.is_empty()).then_some(spread.gradients)
+/// The gradient of an answer, and the numbers behind it, of which there must be `figures`.
+pub(super) fn unpack<'a>(answer: &'a Packet, policy: &Policy, figures: usize) -> Option<(Tensor<1>, &'a [f32])> {
+    let (gradient, found) = answer.numbers.split_at_checked(policy.num_params())?;
+    (found.len() == figures).then(|| (vector(gradient.to_vec(), policy), found))
 }
 
 /// Numbers as a vector on a policy's device.
-pub(super) fn vector(numbers: &[f32], policy: &Policy) -> Tensor<1> {
-    Tensor::from_data(TensorData::new(numbers.to_vec(), [numbers.len()]), &policy.device().without_autodiff())
-}
-
-/// Gradients in the order of the parameters.
-struct Flat<'a> {
-    gradients: &'a GradientsParams,
-    /// Which parameters have one.
-    present: Vec<bool>,
-    flat: Vec<Tensor<1>>,
-}
-
-impl ModuleVisitor for Flat<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let gradient = self.gradients.get::<D>(param.id);
-        self.present.push(gradient.is_some());
-        self.flat.extend(gradient.map(|gradient| gradient.flatten::<1>(0, D - 1)));
-    }
-}
-
-/// Numbers in the order of the parameters as gradients.
-struct Spread<'a, I> {
-    present: I,
-    rest: &'a [f32],
-    device: &'a Device,
-    gradients: GradientsParams,
-    fits: bool,
-}
-
-impl<'a, I: Iterator<Item = &'a bool>> ModuleVisitor for Spread<'_, I> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        match self.present.next() {
-            Some(false) => {}
-            Some(true) => {
-                let shape = param.lazy_shape().to_vec();
-                match self.rest.split_at_checked(shape.iter().product()) {
-                    Some((own, rest)) => {
-                        self.rest = rest;
-                        let gradient = Tensor::<D>::from_data(TensorData::new(own.to_vec(), shape), self.device);
-                        self.gradients.register::<D>(param.id, gradient);
-                    }
-                    None => self.fits = false,
-                }
-            }
-            None => self.fits = false,
-        }
-    }
+pub(super) fn vector(numbers: Vec<f32>, policy: &Policy) -> Tensor<1> {
+    let length = numbers.len();
+    Tensor::from_data(TensorData::new(numbers, [length]), &policy.device().without_autodiff())
 }

@@ -2,13 +2,11 @@
 //! which works on every device and is what everything faster is compared with; on the CPU, where they cover the policy, from passes on
 //! slices.
 
-use burn::module::Module;
 use burn::tensor::Tensor;
 
 use super::batch::{in_order, micro_batches};
-use super::gradient::{GradientJob, LogProbsJob, Part};
+use super::gradient::{GradientJob, LogProbsJob, Part, PartGradient};
 use super::loss::{Counts, SUMS};
-use super::optimizer::Accumulated;
 use super::update::Steps;
 use super::{Learner, LearnerError, TokenBatch, TrainingExample, slices};
 use crate::parallel;
@@ -31,20 +29,12 @@ impl Learner {
         let parts = self.parts(examples, weights).await;
         let mut tensors = Vec::new();
         for _ in 0..self.settings.inner_epochs {
-            let policy = self.policy.valid();
+            let policy = &self.policy;
             let held = policy.hold();
-            let job = |part| GradientJob { policy: &policy, held, part, counts, settings: &self.settings };
-            let mut gradients = Accumulated::default();
-            let mut sums: Option<(Tensor<1>, Tensor<1>)> = None;
-            for part in parallel::all(&self.device, parts.iter().map(job).collect()).await {
-                gradients.add(&self.policy, part.gradients);
-                sums = Some(match sums {
-                    None => (part.sums, part.deviation),
-                    Some((sum, largest)) => (sum + part.sums, largest.max_pair(part.deviation)),
-                });
-            }
-            let Some((sums, deviation)) = sums else { break };
-            let (policy, norm) = self.optimizer.step(self.policy.clone(), gradients, learning_rate);
+            let job = |part| GradientJob { policy, held, part, counts, settings: &self.settings };
+            let results = parallel::all(&self.device, parts.iter().map(job).collect()).await.into_iter();
+            let Some(PartGradient { gradient, sums, deviation }) = results.reduce(PartGradient::and) else { break };
+            let (policy, norm) = self.optimizer.step(self.policy.clone(), gradient, learning_rate);
             self.policy = policy;
             tensors.push(Tensor::cat(vec![sums, deviation, norm], 0));
         }
@@ -72,7 +62,7 @@ impl Learner {
         let mut parts: Vec<Part> = cut.iter().map(part).collect();
         let tool_tokens: Vec<bool> = parts.iter().map(Part::trains_tool_tokens).collect();
         let wanted = |part: usize| tool_tokens[part];
-        let old = self.log_probs(&self.policy.valid(), &parts, wanted).await;
+        let old = self.log_probs(&self.policy, &parts, wanted).await;
         let wanted = |_| self.needs_reference();
         let reference = self.log_probs(&self.reference, &parts, wanted).await;
         for ((part, old), reference) in parts.iter_mut().zip(old).zip(reference) {

@@ -1,14 +1,16 @@
 //! Gradients and log-probabilities by [`crate::cpu`]: passes through the policy on slices. What lies between log-probabilities and the
 //! loss is the objective as it always is, differentiated by burn.
 
+use burn::optim::AdaptiveMomentumState;
 use burn::tensor::{Tensor, TensorData};
 
 use super::gradient::{GradientJob, PartGradient};
 use super::loss::{MicroLoss, loss_of};
-use super::optimizer::training_device;
-use super::packet::{gradients, vector};
+use super::optimizer::{OptimizerSettings, training_device};
+use super::packet::vector;
 use super::{TrainingExample, UpdateSettings};
-use crate::cpu::{Batch, Network};
+use crate::cpu::{self, Batch, Network};
+use crate::parallel;
 use crate::policy::Policy;
 use crate::readback::look;
 
@@ -77,7 +79,7 @@ pub(super) fn gradient(job: &GradientJob) -> Option<PartGradient> {
     let by_taken = wanted.collect(taken.grad(&slopes))?;
     let by_entropy = wanted.collect(entropy.grad(&slopes))?;
     let slopes: Vec<(f32, f32)> = by_taken.into_iter().zip(by_entropy).collect();
-    Some(PartGradient { gradients: gradients(&pass.backward(&slopes), policy)?, sums, deviation })
+    Some(PartGradient { gradient: vector(pass.backward(&slopes), policy), sums, deviation })
 }
 
 /// Log-probabilities `[B, T]` of the tokens that a loss looks at, 0 elsewhere; `None` as for [`gradient`].
@@ -90,16 +92,49 @@ pub(super) fn log_probs(policy: &Policy, examples: &[&TrainingExample], temperat
 
 /// The gradient of the imitation loss `-sum log p / trained` over the tokens that are trained, and that loss `[1]`; `None` as for
 /// [`gradient`].
-pub(super) fn imitation(
-    policy: &Policy,
-    examples: &[&TrainingExample],
-    trained: usize,
-) -> Option<(burn::optim::GradientsParams, Tensor<1>)> {
+pub(super) fn imitation(policy: &Policy, examples: &[&TrainingExample], trained: usize) -> Option<(Tensor<1>, Tensor<1>)> {
     let network = Network::of(policy)?;
     let wanted = Wanted::of(examples, false, |example, place| example.loss_mask[place]);
     let pass = network.forward(&wanted.batch, 1.0);
     let share = 1.0 / trained.max(1) as f32;
     let loss = -share * pass.log_probs().iter().sum::<f32>();
     let slopes = vec![(-share, 0.0); wanted.batch.wanted()];
-    Some((gradients(&pass.backward(&slopes), policy)?, vector(&[loss], policy)))
+    Some((vector(pass.backward(&slopes), policy), vector(vec![loss], policy)))
+}
+
+/// A step of Adam on weights, with a gradient that is multiplied by `scale` (`[1]`) first: the weights and moments after it; `None`
+/// where they do not lie in the CPU's memory.
+pub(super) fn adam(
+    settings: &OptimizerSettings,
+    learning_rate: f64,
+    weights: &Tensor<1>,
+    gradient: &Tensor<1>,
+    scale: Option<&Tensor<1>>,
+    moments: Option<&AdaptiveMomentumState<1>>,
+) -> Option<(Tensor<1>, AdaptiveMomentumState<1>)> {
+    let device = weights.device();
+    if !parallel::cuts(&device) {
+        return None;
+    }
+    let look = |tensor: &Tensor<1>| look(tensor.clone()).ok();
+    let (mut weights, gradient) = (look(weights)?, look(gradient)?);
+    let scale = scale.map_or(Some(1.0), |scale| look(scale)?.first().copied())?;
+    let (time, mut first, mut second) = match moments {
+        Some(moments) => (moments.time + 1, look(&moments.moment_1)?, look(&moments.moment_2)?),
+        None => (1, vec![0.0; weights.len()], vec![0.0; weights.len()]),
+    };
+    let step = cpu::Step {
+        scale,
+        beta1: settings.beta1 as f32,
+        beta2: settings.beta2 as f32,
+        epsilon: settings.epsilon as f32,
+        learning_rate: learning_rate as f32,
+        time: time as i32,
+    };
+    cpu::adam(step, &gradient, cpu::State { weights: &mut weights, first: &mut first, second: &mut second });
+    let tensor = |values: Vec<f32>| {
+        let length = values.len();
+        Tensor::from_data(TensorData::new(values, [length]), &device)
+    };
+    Some((tensor(weights), AdaptiveMomentumState::new(time, tensor(first), tensor(second))))
 }

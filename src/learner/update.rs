@@ -64,8 +64,17 @@ impl Learner {
         let device = training_device(&reference.device());
         let fused = settings.kernels.then(|| Fused::new(&reference)).flatten();
         let optimizer = Optimizer::new(settings.optimizer);
-        let policy = reference.clone().train();
-        Learner { policy, reference, optimizer, fused, before: None, keep: false, kept: None, settings, device }
+        Learner {
+            policy: reference.clone(),
+            reference,
+            optimizer,
+            fused,
+            before: None,
+            keep: false,
+            kept: None,
+            settings,
+            device,
+        }
     }
 
     /// Bytes that activations may take on a graphics device before the batch is cut into several passes (192 MiB unless said). The
@@ -87,13 +96,13 @@ impl Learner {
     /// # Errors
     /// When something is missing or has another shape, naming it; the learner is not to be used then.
     pub fn restore(&mut self, weights: &Weights, moments: &Moments, reference: Option<&Weights>) -> Result<(), CheckpointError> {
-        self.policy = self.reference.clone().with_weights(weights)?.train();
+        self.policy = self.reference.clone().with_weights(weights)?;
         self.optimizer.restore(&self.policy, moments)?;
         if let Some(reference) = reference {
             self.reference = self.reference.clone().with_weights(reference)?;
         }
         if let Some(fused) = &mut self.fused
-            && fused.restore(&self.policy.valid(), moments, &self.reference)?.is_none()
+            && fused.restore(&self.policy, moments, &self.reference)?.is_none()
         {
             self.fused = None;
         }
@@ -149,7 +158,7 @@ impl Learner {
 
     /// The current policy, without gradients.
     pub fn policy(&self) -> Policy {
-        self.policy.valid()
+        self.policy.clone()
     }
 
     /// Takes the last update back: what was sampled with its weights turned out not to be finite.

@@ -7,7 +7,7 @@
 //! not.
 
 mod pool;
-pub use pool::{Arrival, Held, Kind, Line, Packet, Pool, install, pool};
+pub use pool::{Arrival, Held, Kind, Line, Packet, Pool, install, pool, text_of};
 
 use burn::tensor::Device;
 
@@ -41,8 +41,16 @@ impl<T> Portable for T {}
 
 /// Work that can be done here or by another worker, with the same result to the last bit.
 pub trait Job: Portable + Sized {
+    /// What its packets are about.
+    const KIND: Kind;
+
     /// What comes of it.
     type Result: Portable;
+
+    /// About how long it takes, in a unit that all jobs of a round share: the longest are begun first, so that cores end together.
+    fn size(&self) -> usize {
+        1
+    }
 
     /// Does it here.
     fn here(self) -> impl Future<Output = Self::Result>;
@@ -57,6 +65,18 @@ pub trait Job: Portable + Sized {
 /// Does every job: on the pool's workers where one is installed and the device's work is cut, else on threads where there are
 /// some. Results are in the order of `jobs`.
 pub async fn all<J: Job>(device: &Device, jobs: Vec<J>) -> Vec<J::Result> {
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|&place| std::cmp::Reverse(jobs[place].size()));
+    let mut places: Vec<Option<J>> = jobs.into_iter().map(Some).collect();
+    let jobs = order.iter().filter_map(|&place| places[place].take()).collect();
+    let results = in_turn(device, jobs).await;
+    let mut results: Vec<(usize, J::Result)> = order.into_iter().zip(results).collect();
+    results.sort_by_key(|&(place, _)| place);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Does every job, the first ones first.
+async fn in_turn<J: Job>(device: &Device, jobs: Vec<J>) -> Vec<J::Result> {
     let pool = if cuts(device) { pool() } else { None };
     if let Some(pool) = pool {
         return pool.run(jobs).await;

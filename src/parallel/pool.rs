@@ -1,8 +1,8 @@
 //! Other workers that take jobs as plain data.
 //!
-//! Who calls here owns the run and works on its jobs too. Every other worker gets one job and, while there are enough, a second
-//! one to go on with, since the owner hears of an answer only between two jobs of its own. A worker that is lost is lost to the
-//! pool and not to the run: its jobs are done by the others.
+//! Who calls here owns the run and works on its jobs too. Every other worker gets one job and, while there are enough, more to go on
+//! with, since the owner hears of an answer only between two jobs of its own, and messages take their time. A worker that is lost is
+//! lost to the pool and not to the run: its jobs are done by the others.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -48,6 +48,16 @@ pub struct Packet {
     pub numbers: Vec<f32>,
     /// What the job needs of what the worker was given to keep.
     pub needs: Vec<Held>,
+}
+
+/// A task in words, as JSON; nothing where a number of its `settings` would not come back from its text to the last bit: then the job
+/// is done here.
+pub fn text_of<S: serde::Serialize + serde::de::DeserializeOwned + PartialEq>(
+    task: &impl serde::Serialize,
+    settings: &S,
+) -> Option<String> {
+    let read: S = serde_json::from_str(&serde_json::to_string(settings).ok()?).ok()?;
+    if read == *settings { serde_json::to_string(task).ok() } else { None }
 }
 
 /// The number of something that other workers keep.
@@ -96,8 +106,9 @@ pub fn pool() -> Option<Rc<Pool>> {
 /// How many kept things a worker has at a time: the policy, the one before the update, the reference, and one in reserve.
 const HELD: usize = 4;
 
-/// Jobs that one worker has at a time.
-const DEPTH: usize = 2;
+/// About how long it takes until the owner has an answer's successor on its way and the worker has it: two messages, with two
+/// workers and a page on two cores. Jobs that are no longer than that are handed out further ahead.
+const MESSAGES: Duration = Duration::from_millis(2);
 
 /// A worker is waited for this many times as long as the longest job here took, and no less than [`LEAST_PATIENCE`].
 const PATIENCE: u32 = 20;
@@ -112,6 +123,8 @@ pub struct Pool {
 #[derive(Default)]
 struct State {
     workers: Vec<Worker>,
+    /// How long a job of a kind took here on average in the last round of such jobs.
+    took: [Option<Duration>; 5],
     /// What was given to keep, the oldest first.
     held: VecDeque<(Held, Rc<Packet>)>,
     next: u32,
@@ -130,8 +143,10 @@ struct Jobs<J: Job> {
     /// `None` once done.
     jobs: Vec<Option<J>>,
     results: Vec<Option<J::Result>>,
-    /// Not begun by anybody.
+    /// Not begun by anybody, the longest first.
     queue: VecDeque<usize>,
+    /// How long each of those took that were done here.
+    times: Vec<Duration>,
 }
 
 impl Pool {
@@ -169,7 +184,7 @@ impl Pool {
         held
     }
 
-    /// Does every job, here and elsewhere. Results are in the order of `jobs`.
+    /// Does every job, here and elsewhere. The longest are to stand first. Results are in the order of `jobs`.
     pub(super) async fn run<J: Job>(&self, jobs: Vec<J>) -> Vec<J::Result> {
         // What an earlier call that was broken off left behind is nobody's any more.
         self.state.borrow_mut().workers.iter_mut().for_each(|worker| worker.owes.clear());
@@ -177,8 +192,8 @@ impl Pool {
             queue: (0..jobs.len()).collect(),
             results: jobs.iter().map(|_| None).collect(),
             jobs: jobs.into_iter().map(Some).collect(),
+            times: Vec::new(),
         };
-        let mut longest = Duration::ZERO;
         loop {
             self.share(&mut work);
             if let Some(index) = work.queue.pop_front() {
@@ -186,24 +201,33 @@ impl Pool {
                 if let Some(job) = work.jobs[index].take() {
                     work.results[index] = Some(job.here().await);
                 }
-                longest = longest.max(start.elapsed());
-                self.take_arrived(&mut work).await;
-            } else if !self.await_one(&mut work, (longest * PATIENCE).max(LEAST_PATIENCE)).await {
-                return work.results.into_iter().flatten().collect();
+                work.times.push(start.elapsed());
+                if !work.queue.is_empty() {
+                    self.take_arrived(&mut work).await;
+                }
+                continue;
+            }
+            let longest = work.times.iter().max().copied().unwrap_or_default();
+            if !self.await_one(&mut work, (longest * PATIENCE).max(LEAST_PATIENCE)).await {
+                break;
             }
         }
+        if !work.times.is_empty() {
+            let average = work.times.iter().sum::<Duration>() / work.times.len() as u32;
+            self.state.borrow_mut().took[J::KIND as usize] = Some(average);
+        }
+        work.results.into_iter().flatten().collect()
     }
 
-    /// Hands out jobs; the last one that nobody has begun is left for the caller. Second jobs come from the back of the queue: the
-    /// longest stand in front, and nobody is to have two of those.
+    /// Hands out jobs; the last one that nobody has begun is left for the caller. What a worker gets besides its first comes from the
+    /// back of the queue: the longest stand in front, and nobody is to have two of those.
     fn share<J: Job>(&self, work: &mut Jobs<J>) {
-        let workers = self.state.borrow().workers.len();
-        for depth in 0..DEPTH {
+        let (workers, shares) = (self.state.borrow().workers.len(), self.left() + 1);
+        for depth in 0..self.depth(J::KIND) {
             for worker in 0..workers {
-                if work.queue.len() < 2 {
-                    return;
-                }
-                if !self.free(worker, depth) {
+                // Nobody gets more ahead than its share of what is left.
+                let enough = if depth == 0 { work.queue.len() > 1 } else { work.queue.len() + depth >= shares * (depth + 1) };
+                if !enough || !self.free(worker, depth) {
                     continue;
                 }
                 let next = if depth == 0 { work.queue.front() } else { work.queue.back() };
@@ -214,6 +238,13 @@ impl Pool {
                 }
             }
         }
+    }
+
+    /// How many jobs of a kind one worker has at a time: one that it does and one to go on with, more where they are short.
+    fn depth(&self, kind: Kind) -> usize {
+        let took = self.state.borrow().took[kind as usize];
+        let more = took.map_or(0.0, |took| MESSAGES.as_secs_f64() / took.as_secs_f64().max(1e-4));
+        2 + more as usize
     }
 
     /// Whether a worker is there and has no more than `jobs` of them.
