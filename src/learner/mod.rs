@@ -12,7 +12,7 @@ mod critic;
 #[cfg(feature = "gpu")]
 mod fused;
 #[cfg(all(feature = "engine", not(feature = "gpu")))]
-#[path = "not_fused.rs"]
+#[path = "no_fused.rs"]
 mod fused;
 #[cfg(feature = "engine")]
 mod gradient;

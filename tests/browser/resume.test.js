@@ -457,3 +457,49 @@ test('a device that is lost while the run is set up is replaced, and the run beg
     await gpu.close();
   }
 });
+
+test('a device that is lost while the run is on the CPU is nothing to that run, and the next one gets a new device', { timeout: 600_000 }, async () => {
+  const gpu = await launch({ webgpu: true });
+  try {
+    const within = await context(gpu);
+    await inWorker(
+      within,
+      `{ const prototype = globalThis.GPUAdapter?.prototype; const request = prototype?.requestDevice;
+      if (request) prototype.requestDevice = async function (descriptor) { const device = await request.call(this, descriptor);
+      new BroadcastChannel('kill').onmessage = () => device.destroy();
+      void device.lost.then(() => new BroadcastChannel('lost').postMessage(1)); return device; }; }`,
+    );
+    await within.addInitScript(() => {
+      window.lost = 0;
+      new BroadcastChannel('lost').onmessage = () => {
+        window.lost += 1;
+      };
+    });
+    const session = await open(within, TINY.replace('iterations=1000', 'iterations=100000'));
+    const { page } = session;
+    const on = device => page.getByLabel('Device', { exact: true }).selectOption(device);
+    const badge = () => page.getByRole('banner').innerText();
+    await page.getByText('More settings').click();
+    await on('gpu');
+    await trainUntil(page, 1);
+    await pause(page);
+    await button(page, 'Reset').click();
+    await on('cpu');
+    await trainUntil(page, 2);
+    await page.evaluate(() => new BroadcastChannel('kill').postMessage(1));
+    await until(() => page.evaluate(() => window.lost === 1), 30, 'the device is gone');
+    const at = await iterations(page);
+    await until(async () => (await iterations(page)) >= at + 5, 60, 'the run goes on');
+    assert.match(await badge(), /CPU/);
+    assert.equal(await page.getByTestId('notice-device').count(), 0);
+    await pause(page);
+    await button(page, 'Reset').click();
+    await on('gpu');
+    await trainUntil(page, 1);
+    assert.match(await badge(), /WebGPU/);
+    await page.getByTestId('notice-device').getByText(/The GPU was lost/).waitFor();
+    assertClean(session);
+  } finally {
+    await gpu.close();
+  }
+});

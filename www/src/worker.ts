@@ -83,6 +83,9 @@ let broken = false;
 /** What the browser said when it took the device away; null while there is one. */
 let deviceLost: string | null = null;
 
+/** The same of a device that no run was on: a run that asks for it is told. */
+let unusedLost: string | null = null;
+
 /** What the browser said when it did not give a buffer of the device back: then the device is gone, told or not. */
 let bufferRefused: string | null = null;
 
@@ -177,6 +180,9 @@ function inTime<T>(answer: Promise<T>, what: string): Promise<T> {
   return Promise.race([answer, late]);
 }
 
+/** Whether a graphics device is in use, or a run is being set up: not while a run is on the CPU. */
+const onDevice = (): boolean => engine === null || engine === engines.get('webgpu');
+
 /** A lost device is told at once: what waits for it may wait for ever. So may a search for one. */
 function watchDevices(): void {
   const gpu = (globalThis as { GPU?: { prototype: { requestAdapter: RequestAdapter } } }).GPU?.prototype;
@@ -192,6 +198,10 @@ function watchDevices(): void {
   prototype.requestDevice = async function (descriptor) {
     const device = await inTime(requestDevice.call(this, descriptor), 'the adapter gave no device');
     void device.lost.then(({ message }) => {
+      if (!onDevice()) {
+        unusedLost = message;
+        return;
+      }
       deviceLost = message;
       breakDown('device_lost', message);
     });
@@ -203,7 +213,7 @@ function watchDevices(): void {
   buffers.mapAsync = function (...how) {
     const mapped = mapAsync.apply(this, how);
     mapped.catch(error => {
-      bufferRefused = words(error);
+      if (onDevice()) bufferRefused = words(error);
     });
     return mapped;
   };
@@ -265,6 +275,11 @@ async function open(choice: DeviceChoice): Promise<void> {
   pool?.end();
   pool = null;
   const found = await findDevice(choice);
+  if (found.kind === 'webgpu' && unusedLost !== null) {
+    // This worker's engine cannot open another: the page starts a new one.
+    deviceLost = unusedLost;
+    throw new Error(unusedLost);
+  }
   let next = await engineFor(found.kind);
   const opened: DeviceReport = await next.open(found);
   if (opened.kind !== found.kind) {
