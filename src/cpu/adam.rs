@@ -24,7 +24,7 @@ pub struct State<'a> {
     pub second: &'a mut [f32],
 }
 
-/// One step with a gradient, rounded as burn's rule rounds it.
+/// One step with a gradient, rounded as burn's rule rounds it. All slices have the same length.
 pub fn adam(step: Step, gradient: &[f32], State { weights, first, second }: State) {
     advance(pulp::Arch::new(), step, gradient, weights, first, second);
 }

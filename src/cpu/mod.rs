@@ -1,4 +1,4 @@
-//! The policy on the CPU without a graph: forward and backward passes, and decoding, on slices.
+//! The policy on the CPU without a graph: forward and backward passes, decoding, and the step of the optimizer, on slices.
 //!
 //! burn's operations are general: each allocates its result, pads what is shorter, computes above the diagonal of the attention and
 //! takes one exponential at a time. For a tiny policy that is more than half of the time. Here
@@ -14,7 +14,8 @@
 //! differently from one machine to another. Natively products fuse multiplication and addition where the processor does.
 //!
 //! The reference is burn's path: tests hold every gradient to its automatic differentiation, and the tokens drawn to its own. Objectives stay burn's
-//! on both paths; only what lies between tokens and log-probabilities is done here. Policies with GELU take the reference path.
+//! on both paths; what lies between tokens and log-probabilities is done here. Policies with GELU take the reference path for that. The
+//! step of the optimizer ([`adam()`]) is that of every policy on the CPU, and rounds as burn's rule does.
 
 mod adam;
 mod attention;

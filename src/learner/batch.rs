@@ -56,6 +56,11 @@ impl TrainingExample {
     }
 }
 
+/// A device to differentiate on, from a plain one.
+pub(super) fn training_device(device: &Device) -> Device {
+    device.clone().autodiff()
+}
+
 /// Examples padded on the right to the longest of them and shifted: entry `t` of `inputs` predicts entry `t` of `targets`, and
 /// every other array belongs to the target. `[B, T]` with `T` one less than the longest trajectory.
 pub struct TokenBatch {

@@ -7,7 +7,8 @@
 use burn::module::Module;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
-use super::optimizer::{gradient, training_device};
+use super::batch::training_device;
+use super::optimizer::gradient;
 use super::{CriticStatistics, LearnerError, Optimizer, OptimizerSettings};
 use crate::config::ExperimentConfig;
 use crate::objective::{clipped_value_loss, masked_mean};

@@ -6,8 +6,9 @@ use std::sync::OnceLock;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 
+use super::batch::training_device;
 use super::loss::{Counts, MicroBatch, SUMS, log_probs, micro_loss};
-use super::optimizer::{gradient, training_device};
+use super::optimizer::gradient;
 use super::packet::{Row, pack, row_numbers, unpack, vector};
 use super::{TokenBatch, TrainingExample, UpdateSettings, slices};
 use crate::parallel::{Held, Job, Kind, Packet, text_of, wait};

@@ -3,7 +3,8 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-use super::optimizer::{gradient, training_device};
+use super::batch::training_device;
+use super::optimizer::gradient;
 use super::packet::{Row, pack, row_numbers, unpack, vector};
 use super::{LearnerError, Optimizer, OptimizerSettings, TokenBatch, TrainingExample, slices};
 use crate::objective::masked_mean;

@@ -45,8 +45,8 @@ pub use gradient::{gradient_packet, log_probs_packet};
 #[cfg(feature = "engine")]
 pub use imitation::{Imitation, ImitationSettings, imitation_packet};
 #[cfg(feature = "engine")]
-pub use optimizer::{Optimizer, OptimizerSettings};
+pub use optimizer::Optimizer;
 #[cfg(feature = "engine")]
-pub use settings::UpdateSettings;
+pub use settings::{OptimizerSettings, UpdateSettings};
 #[cfg(feature = "engine")]
 pub use update::{Learner, LearnerError};

@@ -3,9 +3,8 @@
 use burn::optim::AdaptiveMomentumState;
 use burn::tensor::Tensor;
 
-use super::TrainingExample;
 use super::gradient::{GradientJob, PartGradient};
-use super::optimizer::OptimizerSettings;
+use super::{OptimizerSettings, TrainingExample};
 use crate::policy::Policy;
 
 pub(super) fn covers(_policy: &Policy) -> bool {

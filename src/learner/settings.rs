@@ -1,8 +1,18 @@
 //! What an update needs to know, made from an experiment's settings.
 
-use super::OptimizerSettings;
 use crate::config::{ExperimentConfig, LearningRateSchedule};
 use crate::objective::ObjectiveSettings;
+
+/// Constants of Adam (Kingma and Ba, arXiv:1412.6980) and of clipping.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct OptimizerSettings {
+    pub beta1: f64,
+    pub beta2: f64,
+    /// Added to the root of the second moment, after bias correction.
+    pub epsilon: f64,
+    /// Largest L2 norm of the whole gradient; 0 turns clipping off.
+    pub max_grad_norm: f64,
+}
 
 /// What an update needs to know.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]

@@ -1,14 +1,14 @@
-//! Gradients and log-probabilities by [`crate::cpu`]: passes through the policy on slices. What lies between log-probabilities and the
+//! Gradients, log-probabilities and steps of the optimizer by [`crate::cpu`]: on slices. What lies between log-probabilities and the
 //! loss is the objective as it always is, differentiated by burn.
 
 use burn::optim::AdaptiveMomentumState;
 use burn::tensor::{Tensor, TensorData};
 
+use super::batch::training_device;
 use super::gradient::{GradientJob, PartGradient};
 use super::loss::{MicroLoss, loss_of};
-use super::optimizer::{OptimizerSettings, training_device};
 use super::packet::vector;
-use super::{TrainingExample, UpdateSettings};
+use super::{OptimizerSettings, TrainingExample, UpdateSettings};
 use crate::cpu::{self, Batch, Network};
 use crate::parallel;
 use crate::policy::Policy;

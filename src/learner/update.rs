@@ -3,9 +3,9 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
+use super::batch::training_device;
 use super::fused::{Fused, State};
 use super::loss::{Counts, SUMS};
-use super::optimizer::training_device;
 use super::{Optimizer, TrainingExample, UpdateSettings, UpdateStatistics};
 use crate::objective::row_weights;
 use crate::policy::{CheckpointError, Moments, Policy, Weights};

@@ -66,7 +66,7 @@ pub trait Job: Portable + Sized {
 /// some. Results are in the order of `jobs`.
 pub async fn all<J: Job>(device: &Device, jobs: Vec<J>) -> Vec<J::Result> {
     let mut order: Vec<usize> = (0..jobs.len()).collect();
-    order.sort_by_key(|&place| std::cmp::Reverse(jobs[place].size()));
+    order.sort_by_cached_key(|&place| std::cmp::Reverse(jobs[place].size()));
     let mut places: Vec<Option<J>> = jobs.into_iter().map(Some).collect();
     let jobs = order.iter().filter_map(|&place| places[place].take()).collect();
     let results = in_turn(device, jobs).await;

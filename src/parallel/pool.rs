@@ -31,10 +31,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    const ALL: [Kind; 5] = [Kind::Policy, Kind::Episodes, Kind::LogProbs, Kind::Gradient, Kind::Imitation];
+
     /// The kind of a number, if there is one.
     pub fn of(number: u8) -> Option<Self> {
-        let all = [Kind::Policy, Kind::Episodes, Kind::LogProbs, Kind::Gradient, Kind::Imitation];
-        all.into_iter().find(|kind| *kind as u8 == number)
+        Kind::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 }
 
@@ -106,8 +107,8 @@ pub fn pool() -> Option<Rc<Pool>> {
 /// How many kept things a worker has at a time: the policy, the one before the update, the reference, and one in reserve.
 const HELD: usize = 4;
 
-/// About how long it takes until the owner has an answer's successor on its way and the worker has it: two messages, with two
-/// workers and a page on two cores. Jobs that are no longer than that are handed out further ahead.
+/// From a worker's answer to the arrival of its next job, measured with two workers and the page on two cores. Jobs that are no
+/// longer than that are handed out further ahead.
 const MESSAGES: Duration = Duration::from_millis(2);
 
 /// A worker is waited for this many times as long as the longest job here took, and no less than [`LEAST_PATIENCE`].
@@ -124,7 +125,7 @@ pub struct Pool {
 struct State {
     workers: Vec<Worker>,
     /// How long a job of a kind took here on average in the last round of such jobs.
-    took: [Option<Duration>; 5],
+    took: [Option<Duration>; Kind::ALL.len()],
     /// What was given to keep, the oldest first.
     held: VecDeque<(Held, Rc<Packet>)>,
     next: u32,
@@ -143,8 +144,12 @@ struct Jobs<J: Job> {
     /// `None` once done.
     jobs: Vec<Option<J>>,
     results: Vec<Option<J::Result>>,
-    /// Not begun by anybody, the longest first.
+    /// Of each job, as it says itself.
+    sizes: Vec<usize>,
+    /// Not begun by anybody: the longest first, but for those that a lost worker left.
     queue: VecDeque<usize>,
+    /// Whether they can be described to other workers.
+    shared: bool,
     /// How long each of those took that were done here.
     times: Vec<Duration>,
 }
@@ -189,7 +194,9 @@ impl Pool {
         // What an earlier call that was broken off left behind is nobody's any more.
         self.state.borrow_mut().workers.iter_mut().for_each(|worker| worker.owes.clear());
         let mut work = Jobs {
+            sizes: jobs.iter().map(Job::size).collect(),
             queue: (0..jobs.len()).collect(),
+            shared: true,
             results: jobs.iter().map(|_| None).collect(),
             jobs: jobs.into_iter().map(Some).collect(),
             times: Vec::new(),
@@ -222,22 +229,37 @@ impl Pool {
     /// Hands out jobs; the last one that nobody has begun is left for the caller. What a worker gets besides its first comes from the
     /// back of the queue: the longest stand in front, and nobody is to have two of those.
     fn share<J: Job>(&self, work: &mut Jobs<J>) {
-        let (workers, shares) = (self.state.borrow().workers.len(), self.left() + 1);
+        let workers = self.state.borrow().workers.len();
         for depth in 0..self.depth(J::KIND) {
             for worker in 0..workers {
-                // Nobody gets more ahead than its share of what is left.
-                let enough = if depth == 0 { work.queue.len() > 1 } else { work.queue.len() + depth >= shares * (depth + 1) };
-                if !enough || !self.free(worker, depth) {
-                    continue;
+                if work.queue.len() < 2 || !work.shared {
+                    return;
                 }
                 let next = if depth == 0 { work.queue.front() } else { work.queue.back() };
                 let Some(&index) = next else { return };
-                if let Some(packet) = work.jobs[index].as_ref().and_then(Job::packet) {
-                    work.queue.retain(|&queued| queued != index);
-                    self.post(worker, index, &packet);
+                if !self.free(worker, depth) || (depth > 0 && !self.fair(worker, index, work)) {
+                    continue;
                 }
+                let Some(packet) = work.jobs[index].as_ref().and_then(Job::packet) else {
+                    // What cannot be said of one of them cannot be said of any.
+                    work.shared = false;
+                    return;
+                };
+                work.queue.retain(|&queued| queued != index);
+                self.post(worker, index, &packet);
             }
         }
+    }
+
+    /// Whether a worker that has a job already may have this one too: not where it would have more than its share of all that is not
+    /// done, by more than half of the job.
+    fn fair<J: Job>(&self, worker: usize, job: usize, work: &Jobs<J>) -> bool {
+        let state = self.state.borrow();
+        let owed = |worker: &Worker| worker.owes.iter().map(|&(_, job)| work.sizes[job]).sum::<usize>();
+        let left: usize = work.queue.iter().map(|&queued| work.sizes[queued]).sum();
+        let all = left + state.workers.iter().map(owed).sum::<usize>();
+        let workers = state.workers.iter().filter(|worker| !worker.lost).count() + 1;
+        workers * (2 * owed(&state.workers[worker]) + work.sizes[job]) <= 2 * all
     }
 
     /// How many jobs of a kind one worker has at a time: one that it does and one to go on with, more where they are short.
@@ -349,3 +371,6 @@ impl Pool {
         self.line.give_up(worker);
     }
 }
+
+#[cfg(test)]
+mod tests;

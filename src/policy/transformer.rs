@@ -220,7 +220,7 @@ fn causal_bias(length: usize, device: &Device) -> Tensor<4> {
     Tensor::from_data(TensorData::new(values, [1, 1, length, length]), device)
 }
 
-/// Sets the value of one parameter, keeping its identity for the optimizer.
+/// Sets the value of one parameter, keeping its identity.
 pub(super) fn set_param<const D: usize>(param: Param<Tensor<D>>, value: Tensor<D>) -> Param<Tensor<D>> {
     param.map(|old| {
         let tracked = old.is_require_grad();

@@ -67,7 +67,7 @@ impl Weights {
 }
 
 impl Policy {
-    /// The policy with these weights; the identity of its parameters (hence the optimizer's state) is kept.
+    /// The policy with these weights; the identity of its parameters is kept.
     ///
     /// # Errors
     /// When a parameter is missing or has another shape, naming it.
@@ -106,7 +106,7 @@ impl Policy {
     /// and end on the device's boundaries share its memory. The identity of parameters is kept.
     ///
     /// # Panics
-    /// When the vector is shorter than the parameters together.
+    /// When the vector is shorter than the parameters together, or the policy tracks gradients.
     pub fn with_tensor(self, flat: Tensor<1>) -> Policy {
         self.map(&mut Parts { flat, next: 0 })
     }

@@ -22,7 +22,7 @@ pub struct Run {
 struct Played {
     rollout: Rc<Rollout>,
     rewards: Rc<RewardTable>,
-    values: Option<Vec<Vec<f64>>>,
+    credit: Rc<Credit>,
     policy: Policy,
 }
 
@@ -30,7 +30,7 @@ enum Pending {
     Nothing,
     Sampled(Rc<Rollout>),
     Scored(Rc<Rollout>, Rc<RewardTable>),
-    Credited(Rc<Rollout>, Box<Credit>),
+    Credited(Rc<Rollout>, Rc<RewardTable>, Rc<Credit>),
 }
 
 /// What one phase gave.
@@ -39,8 +39,6 @@ pub struct PhaseResult {
     pub iteration: usize,
     pub done: Phase,
     pub next: Phase,
-    /// The episodes, with what is known of them; after `Update` they are gone.
-    pub batch: Option<Batch>,
     /// After `Update`.
     pub report: Option<Report>,
 }
@@ -87,31 +85,41 @@ impl Run {
     /// As [`Trainer::train_step`]. The step starts over with sampling.
     pub async fn advance(&mut self) -> Result<PhaseResult, TrainError> {
         let (iteration, done) = (self.trainer.iteration(), self.next());
-        let (mut batch, mut report) = (None, None);
+        let mut report = None;
         self.pending = match std::mem::replace(&mut self.pending, Pending::Nothing) {
-            Pending::Nothing => {
-                let rollout = self.trainer.sample().await?;
-                batch = Some(frozen(&rollout, None, None));
-                Pending::Sampled(Rc::new(rollout))
-            }
+            Pending::Nothing => Pending::Sampled(Rc::new(self.trainer.sample().await?)),
             Pending::Sampled(rollout) => {
                 let rewards = self.trainer.score(&rollout).await?;
-                batch = Some(frozen(&rollout, Some(&rewards), None));
                 Pending::Scored(rollout, Rc::new(rewards))
             }
             Pending::Scored(rollout, rewards) => {
-                let credit = self.trainer.credit(&rollout, &rewards).await?;
-                batch = Some(frozen(&rollout, Some(&rewards), Some(&credit)));
-                let (values, policy) = (credit.values.clone(), self.trainer.policy());
-                self.last = Some(Played { rollout: rollout.clone(), rewards, values, policy });
-                Pending::Credited(rollout, Box::new(credit))
+                let credit = Rc::new(self.trainer.credit(&rollout, &rewards).await?);
+                let policy = self.trainer.policy();
+                self.last = Some(Played { rollout: rollout.clone(), rewards: rewards.clone(), credit: credit.clone(), policy });
+                Pending::Credited(rollout, rewards, credit)
             }
-            Pending::Credited(rollout, credit) => {
+            Pending::Credited(rollout, _, credit) => {
                 report = Some(self.trainer.update(&rollout, &credit).await?);
                 Pending::Nothing
             }
         };
-        Ok(PhaseResult { iteration, done, next: self.next(), batch, report })
+        Ok(PhaseResult { iteration, done, next: self.next(), report })
+    }
+
+    /// The episodes of the current step, with what is known of them so far; `None` between two steps.
+    pub fn episodes(&self) -> Option<Batch> {
+        match &self.pending {
+            Pending::Nothing => None,
+            Pending::Sampled(rollout) => Some(frozen(rollout, None, None)),
+            Pending::Scored(rollout, rewards) => Some(frozen(rollout, Some(rewards), None)),
+            Pending::Credited(rollout, rewards, credit) => Some(frozen(rollout, Some(rewards), Some(credit))),
+        }
+    }
+
+    /// The last episodes that were credited, also after the update that they were for; `None` before there are any.
+    pub fn credited(&self) -> Option<Batch> {
+        let Played { rollout, rewards, credit, .. } = self.last.as_ref()?;
+        Some(frozen(rollout, Some(rewards), Some(credit)))
     }
 
     /// The step of the last episodes that were credited.
@@ -135,8 +143,8 @@ impl Run {
 
     /// A measurement of the true credit of the last episodes that were credited; `None` before there are any.
     pub fn true_credit(&self) -> Option<TrueCreditRun> {
-        let Played { rollout, rewards, values, policy } = self.last.as_ref()?;
-        Some(TrueCreditRun::new(self.trainer.config(), policy, rollout, rewards, values.clone()))
+        let Played { rollout, rewards, credit, policy } = self.last.as_ref()?;
+        Some(TrueCreditRun::new(self.trainer.config(), policy, rollout, rewards, credit.values.clone()))
     }
 }
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use js_sys::{Function, Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
+use web_time::Instant;
 
 #[cfg(feature = "cpu")]
 use super::pool;
@@ -100,7 +101,7 @@ impl Engine {
                 self.pause.set(false);
                 let result = match command {
                     Command::Configure { config, resume, .. } => self.configure(config, resume).await,
-                    Command::Train => self.train().await,
+                    Command::Train { episodes_every } => self.train(episodes_every).await,
                     Command::Counterfactual { trajectory, turn, replacement, rolls } => {
                         self.counterfactual(Changed { trajectory, turn, replacement }, rolls).await
                     }
@@ -223,8 +224,9 @@ impl Engine {
         shipped_policy(config, &file.to_vec(), device).map_err(|error| error.to_string())
     }
 
-    async fn train(&self) -> Result<(), JsValue> {
+    async fn train(&self, episodes_every: f64) -> Result<(), JsValue> {
         let Some(mut run) = self.run.borrow_mut().take() else { return Err(JsValue::from_str("nothing is configured")) };
+        let (mut sent, mut unsent): (Option<Instant>, bool) = (None, false);
         let reason = loop {
             if run.finished() {
                 break StopReason::Finished;
@@ -232,12 +234,20 @@ impl Engine {
             if self.pause.replace(false) {
                 break StopReason::Paused;
             }
-            let between_steps = run.next() != Phase::Credit;
-            if let Err(reason) = self.advance(&mut run, between_steps).await? {
+            let credits = run.next() == Phase::Credit;
+            let due = sent.is_none_or(|sent| sent.elapsed().as_secs_f64() * 1000.0 >= episodes_every);
+            if let Err(reason) = self.advance(&mut run, credits && due).await? {
                 break reason;
+            }
+            if credits {
+                unsent = !due;
+                sent = if due { Some(Instant::now()) } else { sent };
             }
             let_messages_in().await?;
         };
+        if let (true, Some(batch)) = (unsent, run.credited()) {
+            self.send(&Event::Episodes { batch })?;
+        }
         self.rest(run, reason)
     }
 
@@ -246,7 +256,7 @@ impl Engine {
         let reason = if run.finished() {
             StopReason::Finished
         } else {
-            match self.advance(&mut run, false).await? {
+            match self.advance(&mut run, true).await? {
                 Ok(()) => StopReason::Paused,
                 Err(reason) => reason,
             }
@@ -307,13 +317,10 @@ impl Engine {
         self.rest(run, reason)
     }
 
-    /// One phase. `Err` inside is a stop, not a failure of the engine.
-    async fn advance(&self, run: &mut Run, without_batch: bool) -> Result<Result<(), StopReason>, JsValue> {
+    /// One phase, told with its episodes or without. `Err` inside is a stop, not a failure of the engine.
+    async fn advance(&self, run: &mut Run, with_episodes: bool) -> Result<Result<(), StopReason>, JsValue> {
         match run.advance().await {
-            Ok(mut result) => {
-                if without_batch {
-                    result.batch = None;
-                }
+            Ok(result) => {
                 // A report is only told once what it tells of can be gone on from.
                 if result.report.is_some() {
                     self.save(run).await?;
@@ -322,7 +329,7 @@ impl Engine {
                     iteration: result.iteration,
                     done: result.done,
                     next: result.next,
-                    batch: result.batch,
+                    batch: if with_episodes { run.episodes() } else { None },
                     report: result.report,
                 })?;
                 Ok(Ok(()))

@@ -22,8 +22,13 @@ pub enum Command {
     /// Answered by `device`, perhaps `progress`, then `ready`.
     /// With `resume` the run goes on from the checkpoint that the worker was handed before, if that fits; `ready` says from where.
     Configure { config: ExperimentConfig, device: DeviceChoice, resume: bool },
-    /// Goes on until the run's stated end, `pause`, or a failure.
-    Train,
+    /// Goes on until the run's stated end, `pause`, or a failure. The episodes of a step are sent where those sent last are at least
+    /// `episodes_every` milliseconds old (0: of every step), and those of the last step always.
+    Train {
+        #[serde(default)]
+        #[cfg_attr(test, ts(optional, as = "Option<f64>"))]
+        episodes_every: f64,
+    },
     /// Stops after the phase in progress.
     Pause,
     /// Does one phase.
@@ -54,9 +59,11 @@ pub enum Event {
     /// Ready to train or step. `warm_start` says where the policy came from.
     Ready { warm_start: WarmStartReport, iteration: usize },
     /// A phase was done; `next` is the one that comes after it. `batch` is present after `sample` (with neither rewards nor
-    /// credit), `score` (rewards) and `credit`; while training without stepping only the one after `credit` is sent.
+    /// credit), `score` (rewards) and `credit`; while training without stepping only after `credit`, as often as `train` says.
     /// `report` is present after `update`.
     Phase { iteration: usize, done: Phase, next: Phase, batch: Option<Batch>, report: Option<Report> },
+    /// The episodes that were credited last, where they were not sent with their phase: the run is about to stand still.
+    Episodes { batch: Batch },
     /// True credit of the episodes of `iteration`, as far as it has been measured; and how close every method came.
     TrueCredit { wanted: usize, measured: MeasuredCredit },
     /// How the episode goes with the change.

@@ -121,7 +121,6 @@ test('and, machine code apart, nothing is kept of them', SLOW, async t => {
   assert.ok(growth <= 1.01, `${growth} times as much`);
 });
 
-
 test('the buffers of a graphics device do not grow in number or size', SLOW, async t => {
   // What is garbage is collected before it is counted.
   const gpu = await launch({ webgpu: true, args: ['--js-flags=--expose-gc'] });

@@ -33,7 +33,7 @@ export type ChoiceOption = { value: string, label: Text };
 /**
  * From the page to the worker.
  */
-export type Command = { "type": "configure", config: ExperimentConfig, device: DeviceChoice, resume: boolean } | { "type": "train" } | { "type": "pause" } | { "type": "step" } | { "type": "measure_credit", rolls: number } | { "type": "counterfactual", trajectory: number, turn: number, replacement: Array<number> | null, rolls: number };
+export type Command = { "type": "configure", config: ExperimentConfig, device: DeviceChoice, resume: boolean } | { "type": "train", episodes_every?: number } | { "type": "pause" } | { "type": "step" } | { "type": "measure_credit", rolls: number } | { "type": "counterfactual", trajectory: number, turn: number, replacement: Array<number> | null, rolls: number };
 
 /**
  * One turn of a frozen episode changed, and what became of it.
@@ -122,7 +122,7 @@ export type EnvironmentDeclaration = { name: string, label: Text, help: Text, se
 /**
  * From the worker to the page.
  */
-export type Event = { "type": "loaded" } | { "type": "device", device: DeviceReport } | { "type": "progress", stage: Stage, done: number, total: number } | { "type": "imitation", step: number, loss: number } | { "type": "ready", warm_start: WarmStartReport, iteration: number } | { "type": "phase", iteration: number, done: Phase, next: Phase, batch: Batch | null, report: Report | null } | { "type": "true_credit", wanted: number, measured: MeasuredCredit } | { "type": "counterfactual", counterfactual: Counterfactual } | { "type": "stopped", reason: StopReason, iteration: number } | { "type": "failed", message: string };
+export type Event = { "type": "loaded" } | { "type": "device", device: DeviceReport } | { "type": "progress", stage: Stage, done: number, total: number } | { "type": "imitation", step: number, loss: number } | { "type": "ready", warm_start: WarmStartReport, iteration: number } | { "type": "phase", iteration: number, done: Phase, next: Phase, batch: Batch | null, report: Report | null } | { "type": "episodes", batch: Batch } | { "type": "true_credit", wanted: number, measured: MeasuredCredit } | { "type": "counterfactual", counterfactual: Counterfactual } | { "type": "stopped", reason: StopReason, iteration: number } | { "type": "failed", message: string };
 
 /**
  * What a run gave on one kind of device, step by step, as far as a link holds it. Made and compared in

@@ -163,7 +163,7 @@ async function keep({ id, config }: Keep, { iteration, bytes }: Checkpoint, repo
 /** An event on its way to the page. What belongs to the last checkpoint is written with it. */
 function pass(event: EngineEvent): void {
   const report = event.type === 'phase' ? event.report : null;
-  if (event.type === 'phase' && event.batch?.credit) credited = event.batch;
+  if ((event.type === 'phase' || event.type === 'episodes') && event.batch?.credit) credited = event.batch;
   if (kept && latest && (report || event.type === 'ready')) {
     const [run, checkpoint] = [kept, latest];
     told = latest;
@@ -180,8 +180,11 @@ function inTime<T>(answer: Promise<T>, what: string): Promise<T> {
   return Promise.race([answer, late]);
 }
 
-/** Whether a graphics device is in use, or a run is being set up: not while a run is on the CPU. */
-const onDevice = (): boolean => engine === null || engine === engines.get('webgpu');
+/** The kind of device that is being opened, once it is known. */
+let opening: DeviceKind | null = null;
+
+/** Whether a graphics device is in use, or about to be: not while a run is on the CPU. */
+const onDevice = (): boolean => (engine ? engine === engines.get('webgpu') : opening !== 'cpu');
 
 /** A lost device is told at once: what waits for it may wait for ever. So may a search for one. */
 function watchDevices(): void {
@@ -280,14 +283,16 @@ async function open(choice: DeviceChoice): Promise<void> {
     deviceLost = unusedLost;
     throw new Error(unusedLost);
   }
+  opening = found.kind;
   let next = await engineFor(found.kind);
   const opened: DeviceReport = await next.open(found);
   if (opened.kind !== found.kind) {
     // The device was refused: the CPU takes over, with the reason.
+    opening = opened.kind;
     next = await engineFor(opened.kind);
     await next.open(opened);
   }
-  [engine, device] = [next, choice];
+  [engine, device, opening, bufferRefused] = [next, choice, null, null];
 }
 
 /** Fetches the engine of the first run. */

@@ -62,7 +62,7 @@ async fn credited_episodes(run: &mut Run, after: usize) -> Result<Batch, Failure
         let result =
             run.advance().await.map_err(|error| format!("training stopped at iteration {iteration} of {after}: {error}"))?;
         bar.set_position(result.iteration as u64);
-        if let (Phase::Credit, true, Some(batch)) = (result.done, result.iteration >= after, result.batch) {
+        if let (Phase::Credit, true, Some(batch)) = (result.done, result.iteration >= after, run.credited()) {
             return Ok(batch);
         }
     }

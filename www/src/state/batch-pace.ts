@@ -6,6 +6,9 @@ import type { Batch } from '../protocol';
 /** Least time between two batches shown while training, in milliseconds: none can be read faster. */
 const INTERVAL = 1000;
 
+/** The engine offers those of a step this often while it trains, in milliseconds: of what it would send besides, nothing is shown. */
+export const EPISODES_EVERY = 200;
+
 export class BatchPace {
   /** Whether the page is still busy with the batch it was given last. */
   drawing: () => boolean = () => false;

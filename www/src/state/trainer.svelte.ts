@@ -1,11 +1,19 @@
 /** The training worker seen from the page: what it does now, what it is told next, and the run that comes of it. */
 
 import { drawInTurn, stopDrawing } from '../frames.svelte';
-import type { Counterfactual, DeviceChoice, DeviceReport, Event as EngineEvent, ExperimentConfig, Phase } from '../protocol';
+import type {
+  Batch,
+  Counterfactual,
+  DeviceChoice,
+  DeviceReport,
+  Event as EngineEvent,
+  ExperimentConfig,
+  Phase,
+} from '../protocol';
 import type { KeptRun } from '../storage';
 import type { Words } from '../words/en';
 import type { Broken, Checkpoint, ExportedPolicy, FromWorker, NotKept, Workers } from '../worker';
-import { BatchPace } from './batch-pace';
+import { BatchPace, EPISODES_EVERY } from './batch-pace';
 import { Clock } from './clock.svelte';
 import type { CounterfactualRequest } from './counterfactual.svelte';
 import { experiment } from './experiment.svelte';
@@ -378,7 +386,7 @@ class Trainer {
     }
     this.activity = what === 'train' ? 'running' : 'stepping';
     this.clock.start();
-    this.link.post({ type: what });
+    this.link.post(what === 'train' ? { type: what, episodes_every: EPISODES_EVERY } : { type: what });
   }
 
   private take(event: FromWorker): void {
@@ -403,6 +411,7 @@ class Trainer {
     else if (event.type === 'device') this.setDevice(run, event.device);
     else if (event.type === 'ready') this.ready(run, event);
     else if (event.type === 'phase') this.phase(run, event);
+    else if (event.type === 'episodes') this.show(run, event.batch);
     else if (event.type === 'counterfactual') this.counterfactualFound = event.counterfactual;
     else if (event.type === 'true_credit') {
       run.addMeasured(event.measured);
@@ -471,8 +480,12 @@ class Trainer {
     this.next = event.next;
     if (event.report) run.addReport(event.report);
     if (!event.batch) return;
-    this.pace.later(event.batch, batch => run.addBatch(batch, this.shownIteration()));
+    this.show(run, event.batch);
     if (this.activity !== 'running') this.pace.now();
+  }
+
+  private show(run: Run, batch: Batch): void {
+    this.pace.later(batch, shown => run.addBatch(shown, this.shownIteration()));
   }
 
   /** The run stands where it stood. */
