@@ -8,8 +8,9 @@ use super::fused::{Fused, State};
 use super::loss::{Counts, SUMS};
 use super::{Optimizer, TrainingExample, UpdateSettings, UpdateStatistics};
 use crate::objective::row_weights;
+use crate::parallel;
 use crate::policy::{CheckpointError, Moments, Policy, Weights};
-use crate::readback::{ReadError, read};
+use crate::readback::{ReadError, look, read};
 
 /// Why an update failed. The weights are those before it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -30,7 +31,7 @@ pub struct Learner {
     fused: Option<Fused>,
     /// What was before the last update, for [`Learner::undo`].
     before: Option<Before>,
-    /// Whether updates read the new weights and moments back with their figures.
+    /// Whether updates read the new weights and moments back with their figures, where those do not lie in memory already.
     keep: bool,
     /// What the last update read back so; it is the state of the current policy.
     kept: Option<(Weights, Moments)>,
@@ -111,18 +112,25 @@ impl Learner {
     }
 
     /// Whether every update reads weights and moments back together with its figures, so that [`Learner::state`] needs no read
-    /// of its own. An update that gives a weight which is not finite then fails at once.
+    /// of its own; on the CPU they need none. An update that gives a weight which is not finite then fails at once.
     pub fn keep_state(&mut self, keep: bool) {
         self.keep = keep;
     }
 
-    /// Weights and moments for a checkpoint. At most one read, none after an update that kept them.
+    /// Weights and moments for a checkpoint. At most one read, none on the CPU or after an update that kept them.
     ///
     /// # Errors
     /// When the device gave no data.
     pub async fn state(&self) -> Result<(Weights, Moments), ReadError> {
         if let Some(kept) = &self.kept {
             return Ok(kept.clone());
+        }
+        if parallel::cuts(&self.device) {
+            // They lie in memory: one after the other, so that as little as can be is there twice.
+            let named = |tensor| look(tensor).map(|values| self.policy.named(&mut values.as_slice()));
+            let (time, [first, second]) = self.optimizer.tensors(&self.policy);
+            let weights = named(Tensor::cat(self.policy.tensors(), 0))?;
+            return Ok((weights, Moments { time, first: named(first)?, second: named(second)? }));
         }
         let (time, tensors) = self.state_tensors();
         Ok(self.named_state(time, &read(Tensor::cat(tensors, 0)).await?))
@@ -205,7 +213,7 @@ impl Learner {
             self.reference_steps(examples, &weights, counts, learning_rate).await
         };
         let mut time = 0;
-        if self.keep {
+        if self.keep && !parallel::cuts(&self.device) {
             let (steps, tensors) = self.state_tensors();
             time = steps;
             report.extend(tensors);
@@ -214,7 +222,8 @@ impl Learner {
         let result = read(report).await.map_err(LearnerError::from).and_then(|values| {
             let (figures, state) = values.split_at(length.min(values.len()));
             let statistics = statistics(&decode(figures), counts, &self.settings)?;
-            if state.iter().any(|value| !value.is_finite()) {
+            let at_hand = if self.keep { self.policy.numbers().unwrap_or_default() } else { Vec::new() };
+            if state.iter().chain(&at_hand).any(|value| !value.is_finite()) {
                 return Err(LearnerError::NonFinite("a weight"));
             }
             Ok((statistics, (!state.is_empty()).then(|| self.named_state(time, state))))

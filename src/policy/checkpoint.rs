@@ -1,10 +1,11 @@
 //! Checkpoints: weights and the shape of their policy in the safetensors format, which other tools read; and, where a run is to
 //! go on from there, what else it needs: the optimizer's moments, the reference, the critic.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use half::f16;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use safetensors::tensor::{Dtype, SafeTensors, View, serialize};
 
 use super::{NamedWeight, PolicyConfig, Weights};
 
@@ -92,22 +93,10 @@ impl Checkpoint {
     /// # Errors
     /// When the format's library refuses (a shape that does not fit its data).
     pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>, CheckpointError> {
-        let encode = |values: &[f32]| -> Vec<u8> {
-            match precision {
-                Precision::Full => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
-                Precision::Half => values.iter().flat_map(|&x| f16::from_f32(x).to_le_bytes()).collect(),
-            }
-        };
-        let dtype = if precision == Precision::Full { Dtype::F32 } else { Dtype::F16 };
-        let mut all: Vec<(String, &NamedWeight)> = Vec::new();
+        let mut all: Vec<(String, Values)> = Vec::new();
         for (part, weights) in self.parts() {
-            all.extend(weights.0.iter().map(|weight| (format!("{part}{}", weight.name), weight)));
+            all.extend(weights.0.iter().map(|weight| (format!("{part}{}", weight.name), Values { weight, precision })));
         }
-        let data: Vec<Vec<u8>> = all.iter().map(|(_, weight)| encode(&weight.values)).collect();
-        let views = all.iter().zip(&data).map(|((name, weight), bytes)| {
-            let view = TensorView::new(dtype, weight.shape.clone(), bytes);
-            view.map(|view| (name.as_str(), view)).map_err(|error| CheckpointError::Format(error.to_string()))
-        });
         let policy = serde_json::to_string(&self.policy).map_err(|error| CheckpointError::Format(error.to_string()))?;
         let mut metadata = HashMap::from([
             ("format".to_string(), "pt".to_string()),
@@ -123,8 +112,7 @@ impl Checkpoint {
             let counts = serde_json::to_string(&counts).map_err(|error| CheckpointError::Format(error.to_string()))?;
             metadata.insert("turnwise_training".to_string(), counts);
         }
-        serialize(views.collect::<Result<Vec<_>, _>>()?, Some(metadata))
-            .map_err(|error| CheckpointError::Format(error.to_string()))
+        serialize(all, Some(metadata)).map_err(|error| CheckpointError::Format(error.to_string()))
     }
 
     /// Reads a file: its format, its metadata, its bounds, and that every value is a finite number.
@@ -198,4 +186,35 @@ fn check_bounds(policy: &PolicyConfig) -> Result<(), CheckpointError> {
     within("heads", policy.heads, 1, policy.d_model, "between 1 and d_model")?;
     within("hidden", policy.hidden, 1, 8192, "1 to 8192")?;
     within("d_model modulo heads", policy.d_model % policy.heads, 0, 0, "0")
+}
+
+/// A weight as a file holds it; its bytes are made when they are written.
+struct Values<'a> {
+    weight: &'a NamedWeight,
+    precision: Precision,
+}
+
+impl View for Values<'_> {
+    fn dtype(&self) -> Dtype {
+        if self.precision == Precision::Full { Dtype::F32 } else { Dtype::F16 }
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.weight.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        let mut bytes = Vec::with_capacity(self.data_len());
+        for &value in &self.weight.values {
+            match self.precision {
+                Precision::Full => bytes.extend_from_slice(&value.to_le_bytes()),
+                Precision::Half => bytes.extend_from_slice(&f16::from_f32(value).to_le_bytes()),
+            }
+        }
+        bytes.into()
+    }
+
+    fn data_len(&self) -> usize {
+        self.weight.values.len() * if self.precision == Precision::Full { 4 } else { 2 }
+    }
 }
