@@ -128,7 +128,7 @@ pub struct Lesson {
 }
 
 impl Lesson {
-    /// The experiment, with seed 0.
+    /// The experiment, with seed 0 unless the lesson names another.
     pub fn config(&self) -> ExperimentConfig {
         self.read(self.settings).0
     }

@@ -204,11 +204,16 @@ impl View for Values<'_> {
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
-        let mut bytes = Vec::with_capacity(self.data_len());
-        for &value in &self.weight.values {
-            match self.precision {
-                Precision::Full => bytes.extend_from_slice(&value.to_le_bytes()),
-                Precision::Half => bytes.extend_from_slice(&f16::from_f32(value).to_le_bytes()),
+        let mut bytes = vec![0; self.data_len()];
+        let values = &self.weight.values;
+        match self.precision {
+            Precision::Full => {
+                let to = bytes.chunks_exact_mut(4).zip(values);
+                to.for_each(|(to, value)| to.copy_from_slice(&value.to_le_bytes()));
+            }
+            Precision::Half => {
+                let to = bytes.chunks_exact_mut(2).zip(values);
+                to.for_each(|(to, &value)| to.copy_from_slice(&f16::from_f32(value).to_le_bytes()));
             }
         }
         bytes.into()

@@ -250,3 +250,38 @@ for (const [language, viewport] of [['en', undefined], ['zh', PHONE]]) {
     assertClean(session);
   });
 }
+
+test('what a comparison pinned goes with the next lesson; a pin of another task is said, not drawn; a plain run is no part of a comparison', { timeout: 240_000 }, async () => {
+  const session = await open(await context(browser), `${TINY}&iters=2&gamma=1&b.gamma=0.5`);
+  const { page } = session;
+  const pinned = page.getByTestId('pinned');
+  const drawn = async () => (await labels(page)).some(label => label.startsWith('pinned'));
+  await press(page, 'Train both');
+  await pinned.waitFor({ timeout: 60_000 });
+  await finished(page);
+  assert.equal(await place(page), 'the configuration in the form');
+  await until(drawn, 10, 'the pinned run is drawn');
+  await page.getByLabel('Lesson', { exact: true }).and(page.locator('select')).selectOption('dense');
+  await pinned.waitFor({ state: 'detached' });
+
+  // One that the person pins stays, and is not drawn beside the curves of another task.
+  await page.evaluate(hash => {
+    location.hash = hash;
+  }, `${TINY}&iters=2`);
+  await press(page, 'Train');
+  await finished(page);
+  assert.equal(await place(page), '', 'no comparison was asked for');
+  await press(page, 'Pin this run');
+  await until(drawn, 10, 'it is drawn');
+  await page.getByLabel('Lesson', { exact: true }).and(page.locator('select')).selectOption('gamma');
+  assert.equal(await pinned.count(), 1, 'it stays');
+  await page.evaluate(hash => {
+    location.hash = hash;
+  }, `${TINY.replace('env=search', 'env=calculator')}&iters=2`);
+  await press(page, 'Train');
+  await finished(page);
+  await until(async () => /another environment/.test(await pinned.innerText()), 10, 'that it is of another task');
+  assert.equal(await drawn(), false);
+  assert.equal(await place(page), '', 'no comparison was asked for');
+  assertClean(session);
+});

@@ -62,6 +62,11 @@ test('the recorded measurement is said to be recorded, and a row of its table co
   const { page } = session;
   const right = page.getByTestId('right');
   await right.getByText('recorded with the run').waitFor();
+  // What a recording leaves out is said where sums are made of the rest.
+  const { config, batches } = RECORDED;
+  const groups = new Set(batches.map(batch => batch.groups.length));
+  assert.ok([...groups].every(count => count < config.groups), 'the recording is thinned');
+  await page.getByTestId('thinned').getByText(`keeps ${[...groups][0]} of the ${config.groups} groups`).waitFor();
   const iteration = Number(/Episodes of iteration (\d+)/.exec(await right.innerText())?.[1]);
   const { accuracy } = RECORDED.measured.find(entry => entry.iteration === iteration);
   await right.getByText(`${accuracy.states} states × ${accuracy.rolls}`, { exact: false }).waitFor();

@@ -209,6 +209,32 @@ for (const theme of ['light', 'dark']) {
   });
 }
 
+test('a figure has its whole link, however long, and no text reaches beyond it', { timeout: 120_000 }, async () => {
+  const link = '#v=1&env=search&seed=0&iters=2&reward=mixed&gamma=0.9&credit=return_to_go&groups=2&gen=4&held=8&lr=0.0007&d=32&layers=1&heads=2&warm=none&mask=0';
+  const session = await ready({}, link);
+  const { page } = session;
+  await page.getByRole('button', { name: 'Train', exact: true }).click();
+  await page.getByText('Finished', { exact: true }).waitFor({ timeout: 60_000 });
+  await page.getByRole('button', { name: 'Save as a figure: Training' }).click();
+  const panel = page.getByRole('dialog', { name: 'Save as a figure: Training' });
+  const { bytes } = await download(page, () => panel.getByRole('button', { name: 'Success, share of episodes: SVG' }).click());
+  const { texts, beyond } = await page.evaluate(svg => {
+    const holder = document.createElement('div');
+    holder.innerHTML = svg;
+    document.body.append(holder);
+    const figure = holder.querySelector('svg');
+    const all = [...figure.querySelectorAll('text')];
+    const width = Number(figure.getAttribute('width'));
+    const beyond = all.filter(text => { const box = text.getBBox(); return box.x < -0.5 || box.x + box.width > width + 0.5; });
+    const found = { texts: all.map(text => text.textContent).join(''), beyond: beyond.map(text => text.textContent) };
+    holder.remove();
+    return found;
+  }, bytes.toString('utf8'));
+  assert.deepEqual(beyond, []);
+  assert.match(texts, /#v=1&env=search&seed=0&iters=2&.*&gamma=0\.9&.*&lr=0\.0007&.*&warm=none&c=[0-9a-f]{8}$/);
+  assertClean(session);
+});
+
 test('the menu by keyboard: it opens, arrows move in it, Escape closes it and gives the focus back', async () => {
   const session = await ready();
   const { page } = session;

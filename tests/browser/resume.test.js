@@ -503,3 +503,46 @@ test('a device that is lost while the run is on the CPU is nothing to that run, 
     await gpu.close();
   }
 });
+
+test('with more steps in the form a finished run is gone on with, and so is its checkpoint; the steps are those of a longer run', { timeout: 400_000 }, async () => {
+  const link = steps => SMALL.replace('iterations=1000', `iterations=${steps}`);
+  const finished = page => page.getByText('Finished', { exact: true }).waitFor({ timeout: 60_000 });
+  const whole = await open(await context(browser), link(9));
+  await button(whole.page, 'Train').click();
+  await finished(whole.page);
+  const wanted = await curve(whole.page);
+  assert.equal(wanted.length, 9);
+
+  const session = await open(await context(browser), link(4));
+  const { page } = session;
+  const longer = async (on, steps) => {
+    const field = on.getByLabel(/^Training steps/).and(on.locator('input'));
+    await on.evaluate(() => {
+      for (const fold of document.querySelectorAll('details')) fold.open = true;
+    });
+    await field.first().fill(String(steps));
+    await field.first().press('Enter');
+    await on.getByTestId('changed').getByText(`trains it further, to step ${steps}`).waitFor();
+  };
+  await button(page, 'Train').click();
+  await finished(page);
+  await longer(page, 7);
+  await button(page, 'Go on').click();
+  await until(async () => (await iterations(page)) === 7, 60, 'seven steps');
+  await finished(page);
+  assert.deepEqual(await curve(page), wanted.slice(0, 7));
+
+  const file = await saved(page, 'Checkpoint (safetensors)');
+  const other = await open(await context(browser));
+  await other.page.getByRole('button', { name: 'Save / open' }).click();
+  const [chooser] = await Promise.all([other.page.waitForEvent('filechooser'), other.page.getByRole('button', { name: /Open a file/ }).click()]);
+  await chooser.setFiles({ name: 'done.safetensors', mimeType: 'application/octet-stream', buffer: readFileSync(file.path) });
+  await other.page.getByTestId('notice-file').getByText('after step 7, where its run ends').waitFor();
+  await finished(other.page);
+  await longer(other.page, 9);
+  await button(other.page, 'Go on').or(button(other.page, 'Train')).click();
+  await until(async () => (await iterations(other.page)) === 9, 60, 'nine steps');
+  await finished(other.page);
+  assert.deepEqual(await curve(other.page), wanted.slice(7));
+  for (const one of [whole, session, other]) assertClean(one);
+});

@@ -142,12 +142,26 @@ export async function toPng(figure: Figure): Promise<Blob> {
   });
 }
 
-/** About how wide a text is, in pixels: for layout without a page to measure in. */
+/** How wide a text is, in pixels: no less than where it is drawn here, and no less than about anywhere. */
 export function textWidth(text: string, size: number, mono = false): number {
   const wide = (code: number) => code >= 0x2e80 && code < 0xfb00;
   const share = (sign: string) =>
     wide(sign.codePointAt(0) ?? 0) || (sign >= '\uff00' && sign < '\uffe7') ? 1 : mono ? 0.61 : 0.56;
-  return [...text].reduce((sum, sign) => sum + share(sign) * size, 0);
+  const about = [...text].reduce((sum, sign) => sum + share(sign) * size, 0);
+  const context = measure();
+  if (!context) return about;
+  context.font = `600 ${size}px ${mono ? MONO : SANS}`;
+  return Math.max(about, context.measureText(text).width);
+}
+
+let measuring: CanvasRenderingContext2D | null | undefined;
+
+/** A canvas to measure on; null where there is no page. */
+function measure(): CanvasRenderingContext2D | null {
+  if (measuring === undefined) {
+    measuring = typeof document === 'undefined' ? null : document.createElement('canvas').getContext('2d');
+  }
+  return measuring;
 }
 
 /** Breaks a text into lines of at most `width` pixels: at spaces, and anywhere in Chinese and in words that are too long. */

@@ -91,7 +91,8 @@ async function openCheckpoint(bytes: Uint8Array, name: string, mayDrop: MayDrop)
     if (mustAsk() && !(await mayDrop(name))) return;
     trainer.importCheckpoint(bytes, config, iteration ?? 0);
     view.look();
-    say(w => w.opened.checkpoint(name, iteration));
+    const complete = iteration !== null && iteration >= config.iterations;
+    say(w => (complete ? w.opened.complete(name, iteration) : w.opened.checkpoint(name, iteration)));
   } catch (error) {
     say(w => w.wrong.checkpointBad(name), reason(error));
   }

@@ -11,11 +11,17 @@ const EXPECTED_STEPS = 100;
 
 class Comparison {
   pinned = $state.raw<Bundle | null>(null);
+  /** Whether a comparison pinned it, not the person: it goes with that comparison. */
+  private byComparison = false;
   /** The run that was pinned while it could still go on: its curve grows. */
   private growing: Run | null = null;
 
   constructor() {
-    series.onSecondDone = bundle => this.take(bundle, null);
+    series.onBothBegun = () => this.leave();
+    series.onSecondDone = bundle => {
+      this.take(bundle, null);
+      this.byComparison = true;
+    };
     series.onStopped = run => {
       if (this.growing === run && this.pinned) this.pinned = new Bundle(this.pinned.config, [keep(run)]);
       if (run.over && this.growing === run) this.growing = null;
@@ -35,13 +41,23 @@ class Comparison {
     this.take(null, null);
   }
 
+  /** Another comparison, or another lesson: what the last comparison pinned goes. */
+  leave(): void {
+    if (this.byComparison) this.unpin();
+  }
+
   private take(bundle: Bundle | null, growing: Run | null): void {
+    this.byComparison = false;
     this.pinned = bundle;
     this.growing = growing;
   }
 
-  /** The runs of the pinned configuration. */
-  ghosts: KeptRun[] = $derived(this.pinned?.runs ?? []);
+  /** The runs of the pinned configuration, where they are of the task on show: what another one counts is something else. */
+  ghosts: KeptRun[] = $derived(
+    this.pinned && trainer.run && this.pinned.config.environment !== trainer.run.config.environment
+      ? []
+      : (this.pinned?.runs ?? []),
+  );
 
   /** The seeds of the run on show that are done, where it is one of several. */
   seeds: KeptRun[] = $derived.by(() => {

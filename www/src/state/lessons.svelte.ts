@@ -2,6 +2,7 @@
 
 import type { Quantity } from '../credit-scale';
 import type { Difference, ExperimentConfig, Focus, LessonEntry } from '../protocol';
+import { comparison } from './comparison.svelte';
 import { changesBetween, experiment } from './experiment.svelte';
 import { store, stored } from './ui.svelte';
 import { view } from './view.svelte';
@@ -71,6 +72,7 @@ class Lessons {
   choose(entry: LessonEntry | undefined): void {
     if (!entry) return;
     this.last = this.entries.indexOf(entry);
+    comparison.leave();
     experiment.choose(entry.config, entry.other);
     view.quantity = entry.lesson.quantity as Quantity;
   }

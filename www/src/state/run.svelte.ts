@@ -70,6 +70,19 @@ export class Run {
     return this.job?.form ?? this.config;
   }
 
+  /** The same run with more steps to do, under the settings of the form. */
+  longer(config: ExperimentConfig): Run {
+    const run = new Run('live', config, '', null, this.id);
+    run.reports = this.reports;
+    run.begun = this.begun;
+    run.imitation = this.imitation;
+    run.batches = this.batches;
+    run.measured = this.measured;
+    run.device = this.device;
+    run.warmStart = this.warmStart;
+    return run;
+  }
+
   /** Seconds of work in the first steps that are kept. */
   seconds(iterations = this.reports.length): number {
     return historyOf(this.reports).seconds(iterations);

@@ -40,7 +40,8 @@ export interface Job {
   form: ExperimentConfig;
   /** Where it is kept when it is done. */
   bundle: Bundle;
-  /** Whether this is the second configuration of a comparison. */
+  /** Whether it is one of two configurations that are compared, and whether of the second. */
+  compared: boolean;
   second: boolean;
   /** Which seed of how many, from 0. */
   index: number;
@@ -53,6 +54,8 @@ class Series {
   /** Pause was pressed while the last step of a run was done: the next run waits for Go on. */
   private held = $state(false);
 
+  /** Called when a comparison is begun. */
+  onBothBegun: () => void = () => {};
   /** Called when the second configuration of a comparison is done with all its seeds. */
   onSecondDone: (bundle: Bundle) => void = () => {};
   /** Called whenever a run stands still. */
@@ -63,14 +66,15 @@ class Series {
     if (trainer.busy) return;
     if (trainer.resumable) trainer.train();
     else if (this.waiting) this.next();
-    else if (experiment.config) this.begin(this.jobs(experiment.config, experiment.config, false));
+    else if (experiment.config) this.begin(this.jobs(experiment.config, experiment.config, false, false));
   }
 
   /** Trains the second configuration of the comparison, then the first, with the same seeds. */
   trainBoth(): void {
     const { config, other } = experiment;
     if (trainer.busy || !config || !other) return;
-    this.begin([...this.jobs(other, config, true), ...this.jobs(config, config, false)]);
+    this.onBothBegun();
+    this.begin([...this.jobs(other, config, true, true), ...this.jobs(config, config, true, false)]);
   }
 
   /** One phase; of a new run where there is none that goes on. */
@@ -123,12 +127,12 @@ class Series {
     this.current = null;
   }
 
-  private jobs(config: ExperimentConfig, form: ExperimentConfig, second: boolean): Job[] {
+  private jobs(config: ExperimentConfig, form: ExperimentConfig, compared: boolean, second: boolean): Job[] {
     const bundle = new Bundle(config);
     const of = experiment.seeds;
     return Array.from({ length: of }, (_, index) => {
       const seed = (config.seed + index) % 2 ** 32;
-      return { config: { ...config, seed }, form, bundle, second, index, of };
+      return { config: { ...config, seed }, form, bundle, compared, second, index, of };
     });
   }
 }

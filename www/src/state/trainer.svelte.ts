@@ -78,13 +78,27 @@ class Trainer {
     Math.max((this.live?.reports.at(-1)?.iteration ?? -1) + 1, this.checkpoint?.iteration ?? 0, this.live?.begun ?? 0),
   );
 
+  /**
+   * Whether the form asks for more steps of the live run, and for nothing else: Train goes on with it then, as far as the run is what it
+   * would have been with as many steps from the start. With a schedule, or as one of several, it is not.
+   */
+  longer = $derived.by(() => {
+    const { live, differences } = this;
+    const { config } = experiment;
+    if (!live || !config || this.deviceChanged || (!this.configured && this.checkpoint === null)) return false;
+    if (live.stop?.kind === 'non_finite' || (live.job && (live.job.of > 1 || live.job.compared))) return false;
+    const steps = differences.length === 1 && differences[0]?.name === 'iterations';
+    return steps && config.learning_rate_schedule === 'constant' && this.steps > 0 && config.iterations > this.steps;
+  });
+
   /** Whether Train goes on with the live run instead of starting a new one. */
   resumable = $derived(
-    this.live !== null &&
-      !this.live.over &&
-      (this.configured || this.checkpoint !== null) &&
-      this.differences.length === 0 &&
-      !this.deviceChanged,
+    this.longer ||
+      (this.live !== null &&
+        !this.live.over &&
+        (this.configured || this.checkpoint !== null) &&
+        this.differences.length === 0 &&
+        !this.deviceChanged),
   );
 
   /** Whether something that was trained and could go on would be lost with the page. */
@@ -142,7 +156,8 @@ class Trainer {
 
   train(): void {
     if (this.busy) return;
-    if (this.resumable) this.go('train');
+    if (this.longer) void this.goOnLonger('train');
+    else if (this.resumable) this.go('train');
     else this.begin('train');
   }
 
@@ -153,8 +168,25 @@ class Trainer {
 
   step(): void {
     if (this.busy) return;
-    if (this.resumable) this.go('step');
+    if (this.longer) void this.goOnLonger('step');
+    else if (this.resumable) this.go('step');
     else this.begin('step');
+  }
+
+  /** Sets the live run up anew with more steps, from where it stands. */
+  private async goOnLonger(then: 'train' | 'step'): Promise<void> {
+    const { live } = this;
+    const { config } = experiment;
+    if (!live || !config) return;
+    this.reading = true;
+    const checkpoint = await this.exportCheckpoint();
+    this.reading = false;
+    if (live !== this.live || this.busy || !checkpoint) return;
+    this.live = live.longer(config);
+    this.checkpoint = checkpoint;
+    this.configured = false;
+    this.measurement.clear();
+    this.go(then);
   }
 
   /** Stops after the phase in progress. */
@@ -260,6 +292,8 @@ class Trainer {
     this.dropLive();
     this.live = new Run('live', own);
     this.live.begun = iteration;
+    // Where its run ends: with more steps in the form it is gone on with.
+    if (iteration >= own.iterations) this.live.stop = { kind: 'finished' };
     this.checkpoint = { iteration, bytes };
     kept.hold(this.live.id);
   }

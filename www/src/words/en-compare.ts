@@ -19,6 +19,7 @@ export const compareEn = {
     band: (count: number) => `${seeds(count)}: mean, band = lowest to highest.`,
     ghostBand: (count: number) => `Pinned: ${seeds(count)}, mean dashed, band = lowest to highest.`,
     dashed: 'Dashed: the pinned run.',
+    otherTask: 'The pinned run is of another environment: its curves are not drawn beside these.',
     same: 'It is the run on show.',
     equal: 'It has the same settings and the same seed as the run on show.',
     otherSeed: (pinned: number, shown: number) => `Same settings, other seed: ${pinned}, here ${shown}.`,

@@ -9,6 +9,8 @@ export const creditEn = {
     title: 'Why this weight?',
     of: (token: string, episode: number, turn: number) => `token “${token}”, episode ${episode}, turn ${turn}`,
     none: 'These episodes have no credit yet.',
+    thinned: (found: number, of: number) =>
+      `The recording keeps ${found} of the ${of} groups of this step. Trained tokens, loss and shares below are those of ${found} groups.`,
     passing: 'Episodes go by while the run goes on. Select a token to hold them, and its weight is explained here.',
     fact: 'what happened',
     rewards: 'rewards that count',

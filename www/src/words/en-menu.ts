@@ -49,6 +49,8 @@ export const menuEn = {
     run: (name: string) => `${name}: the run is on show, with its settings.`,
     checkpoint: (name: string, iteration: number | null) =>
       `${name}: the checkpoint was opened${iteration === null ? '' : `, after step ${iteration}`}. Train goes on from it.`,
+    complete: (name: string, iteration: number) =>
+      `${name}: the checkpoint was opened, after step ${iteration}, where its run ends. Ask for more training steps to go on from it.`,
   },
   ask: (name: string) => `Opening ${name} drops the run that was trained in this tab. Save it first if you want to keep it.`,
   askOpen: 'Open and drop my run',

@@ -158,6 +158,7 @@ export const en = {
       none: (parameters: number) => `${parameters.toLocaleString('en')} parameters, begun from random weights.`,
       checkpoint: (parameters: number) => `${parameters.toLocaleString('en')} parameters, gone on from a checkpoint.`,
     },
+    longer: (steps: number) => `More steps than the run had: Go on trains it further, to step ${steps}.`,
     changed: (what: string) => `Settings changed, Train starts a new run: ${what}`,
     changedDrops: (what: string) => `Settings changed: Train and Step drop this run and start a new one. ${what}`,
     difference: (name: string, now: string, before: string) => `${name} ${now || '–'} (run: ${before || '–'})`,

@@ -19,6 +19,7 @@ export const compareZh: typeof compareEn = {
     band: count => `${count} 个种子：线为平均，色带为最低到最高。`,
     ghostBand: count => `固定的运行：${count} 个种子，虚线为平均，色带为最低到最高。`,
     dashed: '虚线：固定的运行。',
+    otherTask: '固定的运行属于另一个环境，它的曲线不画在这里。',
     same: '就是当前显示的运行。',
     equal: '设置和种子都与当前运行相同。',
     otherSeed: (pinned, shown) => `设置相同，种子不同：${pinned}，当前为 ${shown}。`,

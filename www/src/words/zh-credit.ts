@@ -7,6 +7,8 @@ export const creditZh: typeof creditEn = {
     title: '为什么是这个权重？',
     of: (token, episode, turn) => `词元“${token}”，轨迹 ${episode}，第 ${turn} 轮`,
     none: '这些轨迹还没有分配信用。',
+    thinned: (found, of) =>
+      `录制的运行只保留了这一步 ${of} 组中的 ${found} 组。下面的训练词元数、损失和占比都只按这 ${found} 组计算。`,
     passing: '训练进行时轨迹不断更新。选中一个词元即可停在当前轨迹，并在这里看到它的权重从何而来。',
     fact: '发生了什么',
     rewards: '算在内的奖励',

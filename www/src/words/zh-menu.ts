@@ -48,6 +48,8 @@ export const menuZh: typeof menuEn = {
     run: name => `${name}：正在显示其中的运行，设置也随之更新。`,
     checkpoint: (name, iteration) =>
       `${name}：已打开检查点${iteration === null ? '' : `（第 ${iteration} 步之后）`}。按“开始训练”即从这里继续。`,
+    complete: (name, iteration) =>
+      `${name}：已打开检查点（第 ${iteration} 步之后，该运行到此结束）。调大训练步数，即可从这里继续。`,
   },
   ask: name => `打开 ${name} 会丢弃在本标签页里训练的运行。如需保留，请先保存。`,
   askOpen: '打开，丢弃我的运行',

@@ -136,6 +136,7 @@ export const zh: Words = {
       none: parameters => `${parameters.toLocaleString('en')} 个参数，从随机权重开始。`,
       checkpoint: parameters => `${parameters.toLocaleString('en')} 个参数，从检查点继续。`,
     },
+    longer: steps => `步数比原来多：按“继续”会把这次运行接着训练到第 ${steps} 步。`,
     changed: what => `设置已更改，再按“开始训练”会开始新的运行：${what}`,
     changedDrops: what => `设置已更改，再按“开始训练”或“单步”会丢弃当前运行并重新开始：${what}`,
     difference: (name, now, before) => `${name} ${now || '–'}（运行时：${before || '–'}）`,
