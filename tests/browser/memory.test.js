@@ -6,9 +6,9 @@ import { after, before, test } from 'node:test';
 import { assertClean, context, inWorker, iterations, launch, open, until } from './support.js';
 
 /** Steps of some ten milliseconds. */
-const TINY = '#v=1&env=search&seed=4&groups=2&num_generations=4&d_model=32&held_out=4&warm_start=none&iterations=1000';
+const TINY = '#v=1&env=search&seed=4&groups=2&num_generations=4&d_model=32&held_out=4&warm_start=none&iterations=100000';
 /** Small enough for a software GPU. */
-const GPU = '#v=1&env=search&seed=4&groups=1&num_generations=2&turn_limit=1&d_model=32&layers=1&heads=2&held_out=0&iterations=1000&warm_start=none&micro_batches=1';
+const GPU = '#v=1&env=search&seed=4&groups=1&num_generations=2&turn_limit=1&d_model=32&layers=1&heads=2&held_out=0&iterations=100000&warm_start=none&micro_batches=1';
 
 /** Minutes of work: not on every change. */
 const SLOW = { timeout: 900_000, skip: process.env.TURNWISE_SLOW ? false : 'slow: TURNWISE_SLOW=1' };
