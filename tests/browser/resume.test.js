@@ -159,16 +159,20 @@ test('back to an earlier checkpoint, then on: the same steps again', { timeout: 
   await pause(page);
   const whole = await curve(page);
   const back = page.getByTestId('checkpoints');
-  await back.locator('select').selectOption('2');
+  // Of a run that came far before it stood, not every step is kept.
+  const kept = await back.locator('option').evaluateAll(options => options.map(({ value }) => Number(value)));
+  const early = Math.min(...kept.filter(step => step >= 2));
+  assert.ok(early < whole.length, `${kept}`);
+  await back.locator('select').selectOption(String(early));
   await back.getByRole('button').click();
-  await until(async () => (await iterations(page)) === 2, 10, 'the run is back at step 2');
+  await until(async () => (await iterations(page)) === early, 10, 'the run is back at that step');
   // Nothing is lost until the next step: forward again, and back.
   await back.locator('select').selectOption(String(whole.length));
   await back.getByRole('button').click();
   await until(async () => (await iterations(page)) === whole.length, 10, 'the run is where it was');
-  await back.locator('select').selectOption('2');
+  await back.locator('select').selectOption(String(early));
   await back.getByRole('button').click();
-  await until(async () => (await iterations(page)) === 2, 10, 'and back');
+  await until(async () => (await iterations(page)) === early, 10, 'and back');
   await button(page, 'Go on').click();
   await trainUntil(page, whole.length, null);
   await pause(page);
