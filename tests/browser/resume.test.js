@@ -30,6 +30,27 @@ async function pause(page) {
   await button(page, 'Go on').waitFor({ timeout: 60_000 });
 }
 
+/** Graphics devices that the page can have taken away; it counts those that were given and those that are gone. */
+async function mortal(within) {
+  await inWorker(
+    within,
+    `{ const prototype = globalThis.GPUAdapter?.prototype; const request = prototype?.requestDevice;
+    if (request) prototype.requestDevice = async function (descriptor) { const device = await request.call(this, descriptor);
+    new BroadcastChannel('kill').onmessage = () => device.destroy(); new BroadcastChannel('given').postMessage(1);
+    void device.lost.then(() => new BroadcastChannel('lost').postMessage(1)); return device; }; }`,
+  );
+  await within.addInitScript(() => {
+    for (const name of ['given', 'lost']) {
+      window[name] = 0;
+      new BroadcastChannel(name).onmessage = () => {
+        window[name] += 1;
+      };
+    }
+  });
+}
+
+const kill = page => page.evaluate(() => new BroadcastChannel('kill').postMessage(1));
+
 /** The file that an entry of the menu saves. */
 async function saved(page, entry) {
   await page.getByRole('button', { name: 'Save / open' }).click();
@@ -402,25 +423,14 @@ test('page.md case 6: a device that is lost in mid-run is replaced within two se
   const gpu = await launch({ webgpu: true });
   try {
     const within = await context(gpu);
-    await inWorker(
-      within,
-      `{ const prototype = globalThis.GPUAdapter?.prototype; const request = prototype?.requestDevice;
-      if (request) prototype.requestDevice = async function (descriptor) { const device = await request.call(this, descriptor);
-      new BroadcastChannel('kill').onmessage = () => device.destroy(); new BroadcastChannel('given').postMessage(1); return device; }; }`,
-    );
-    await within.addInitScript(() => {
-      window.given = 0;
-      new BroadcastChannel('given').onmessage = () => {
-        window.given += 1;
-      };
-    });
+    await mortal(within);
     const { page, errors } = await open(within, TINY);
     await page.getByText('More settings').click();
     await page.getByLabel('Device', { exact: true }).selectOption('gpu');
     await trainUntil(page, 1);
     const before = await iterations(page);
     const started = Date.now();
-    await page.evaluate(() => new BroadcastChannel('kill').postMessage(1));
+    await kill(page);
     const notice = page.getByTestId('notice-device');
     await notice.waitFor({ timeout: 20_000 });
     const seconds = (Date.now() - started) / 1000;
@@ -430,7 +440,7 @@ test('page.md case 6: a device that is lost in mid-run is replaced within two se
     // A new device is asked for and given, and lost at once, while its shaders are compiled: the CPU takes over, and the badge says why.
     const badge = async () => (await page.locator('header').textContent()) ?? '';
     await until(() => page.evaluate(() => window.given === 2), 60, 'a new device');
-    await page.evaluate(() => new BroadcastChannel('kill').postMessage(1));
+    await kill(page);
     await until(async () => /CPU/.test(await badge()), 60, 'the badge says CPU');
     await until(async () => (await iterations(page)) >= before + 2, 120, 'the run goes on on the CPU');
     assert.deepEqual(errors.filter(error => error.startsWith('page error')), []);
@@ -466,19 +476,7 @@ test('a device that is lost while the run is on the CPU is nothing to that run, 
   const gpu = await launch({ webgpu: true });
   try {
     const within = await context(gpu);
-    await inWorker(
-      within,
-      `{ const prototype = globalThis.GPUAdapter?.prototype; const request = prototype?.requestDevice;
-      if (request) prototype.requestDevice = async function (descriptor) { const device = await request.call(this, descriptor);
-      new BroadcastChannel('kill').onmessage = () => device.destroy();
-      void device.lost.then(() => new BroadcastChannel('lost').postMessage(1)); return device; }; }`,
-    );
-    await within.addInitScript(() => {
-      window.lost = 0;
-      new BroadcastChannel('lost').onmessage = () => {
-        window.lost += 1;
-      };
-    });
+    await mortal(within);
     const session = await open(within, TINY.replace('iterations=1000', 'iterations=100000'));
     const { page } = session;
     const on = device => page.getByLabel('Device', { exact: true }).selectOption(device);
@@ -490,7 +488,7 @@ test('a device that is lost while the run is on the CPU is nothing to that run, 
     await button(page, 'Reset').click();
     await on('cpu');
     await trainUntil(page, 2);
-    await page.evaluate(() => new BroadcastChannel('kill').postMessage(1));
+    await kill(page);
     await until(() => page.evaluate(() => window.lost === 1), 30, 'the device is gone');
     const at = await iterations(page);
     await until(async () => (await iterations(page)) >= at + 5, 60, 'the run goes on');
