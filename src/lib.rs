@@ -24,6 +24,9 @@ pub mod vocabulary;
 pub mod config;
 #[cfg(feature = "cpu")]
 pub mod cpu;
+#[cfg(all(feature = "engine", not(feature = "cpu")))]
+#[path = "cpu/no_cpu.rs"]
+pub mod cpu;
 pub mod credit;
 pub mod environment;
 #[cfg(feature = "gpu")]

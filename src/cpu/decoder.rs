@@ -20,8 +20,8 @@ use crate::vocabulary::{Token, TokenSet};
 pub struct Node(usize);
 
 /// Rows that a policy continues.
-pub struct Decoder {
-    network: Network,
+pub struct Decoder<'a> {
+    network: &'a Network,
     nodes: Vec<Known>,
     /// The node behind another that has a token; the first ones are behind none.
     next: HashMap<(Option<Node>, Token), Node>,
@@ -49,9 +49,9 @@ pub struct Draw {
     pub log_prob: f32,
 }
 
-impl Decoder {
+impl<'a> Decoder<'a> {
     /// Without any token.
-    pub fn new(network: Network) -> Self {
+    pub fn new(network: &'a Network) -> Self {
         let (keys, values, logits) = (Vec::new(), Vec::new(), Vec::new());
         Decoder { network, nodes: Vec::new(), next: HashMap::new(), keys, values, logits }
     }
@@ -94,11 +94,12 @@ impl Decoder {
 
     /// Computes the nodes from `first` on; gives the logits `[wanted, V]` of some of them, counted from the first.
     fn compute(&mut self, first: usize, wanted: &[usize]) -> Vec<f32> {
-        let network = &self.network;
+        let network = self.network;
         let Layout { d_model: d, layers, block, norm_gamma, norm_beta, head_bias, .. } = network.layout;
         let count = self.nodes.len() - first;
-        self.keys.resize(self.nodes.len() * layers * d, 0.0);
-        self.values.resize(self.nodes.len() * layers * d, 0.0);
+        let room = vec![0.0; count * layers * d];
+        self.keys.extend_from_slice(&room);
+        self.values.extend_from_slice(&room);
         let mut rows = vec![0.0; count * d];
         for (row, node) in rows.chunks_exact_mut(d).zip(&self.nodes[first..]) {
             network.embed(node.token, node.position, row);
@@ -173,7 +174,7 @@ vectorised! {
 
 /// Attention of queries `[asking, d]` of new nodes, counted from `first`, to the nodes up to them.
 struct Attention<'a> {
-    decoder: &'a Decoder,
+    decoder: &'a Decoder<'a>,
     layer: usize,
     first: usize,
     asking: &'a [usize],
@@ -238,7 +239,8 @@ mod tests {
 
     #[test]
     fn what_rows_have_alike_is_fed_once_and_gives_what_it_gives_alone() {
-        let mut decoder = Decoder::new(network());
+        let network = network();
+        let mut decoder = Decoder::new(&network);
         let rows: [&[Token]; 4] = [&[3, 4, 5], &[3, 4], &[3, 4, 5], &[3, 4, 6, 7]];
         let ends = decoder.feed(rows.iter().map(|&tokens| (None, tokens)));
         assert_eq!(decoder.nodes.len(), 5);
@@ -250,7 +252,7 @@ mod tests {
         assert_eq!(decoder.nodes.len(), 8);
         let all = [(ends[0], &[3, 4, 5][..]), (ends[1], &[3, 4]), (ends[3], &[3, 4, 6, 7]), (longer[0], &[3, 4, 5, 9])];
         for (node, tokens) in all.into_iter().chain([(longer[1], &[3, 4, 6, 7, 9][..]), (again[0], &[3, 4, 6])]) {
-            let mut alone = Decoder::new(network());
+            let mut alone = Decoder::new(&network);
             let end = alone.feed([(None, tokens)].into_iter())[0];
             assert_eq!(after(&decoder, node), after(&alone, end), "{tokens:?}");
         }

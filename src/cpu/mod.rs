@@ -24,6 +24,7 @@ mod decoder;
 mod distribution;
 mod network;
 mod norm;
+mod packed;
 mod product;
 mod vector;
 
@@ -31,3 +32,4 @@ pub use adam::{State, Step, adam};
 pub use batch::Batch;
 pub use decoder::{Decoder, Draw, Node};
 pub use network::{Network, Pass};
+pub use packed::Packed;

@@ -1,6 +1,7 @@
 //! The policy's forward and backward pass on slices.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use pulp::Arch;
 
@@ -21,6 +22,14 @@ pub struct Network {
     weights: Vec<f32>,
     pub(super) layers: Vec<LayerPanels>,
     pub(super) head: Panels,
+    /// For backward passes, once there is one.
+    transposed: OnceLock<Transposed>,
+}
+
+/// The transposed matrices of all blocks, and of the head.
+struct Transposed {
+    layers: Vec<LayerPanels>,
+    head: Panels,
 }
 
 /// The matrices of a block.
@@ -76,15 +85,28 @@ impl Network {
         let layout = Network::layout_of(policy)?;
         let weights = policy.numbers()?;
         let arch = Arch::new();
-        let panels = |matrix| Panels::of(arch, matrix);
-        let mut network = Network { layout, arch, weights, layers: Vec::new(), head: Panels::default() };
+        let (layers, head, transposed) = (Vec::new(), Panels::default(), OnceLock::new());
+        let mut network = Network { layout, arch, weights, layers, head, transposed };
+        (network.layers, network.head) = network.pack(|matrix| matrix);
+        Some(network)
+    }
+
+    /// The matrices of all blocks and of the head, as they are or transposed.
+    fn pack(&self, turned: impl Fn(Matrix) -> Matrix) -> (Vec<LayerPanels>, Panels) {
+        let panels = |matrix| Panels::of(self.arch, turned(matrix));
         let block = |layer: usize| {
-            let Matrices { queries, keys_values, out, up, down } = network.matrices(layer);
+            let Matrices { queries, keys_values, out, up, down } = self.matrices(layer);
             let (queries, keys_values) = (panels(queries), panels(keys_values));
             LayerPanels { queries, keys_values, out: panels(out), up: panels(up), down: panels(down) }
         };
-        (network.layers, network.head) = ((0..layout.layers).map(block).collect(), panels(network.head_matrix()));
-        Some(network)
+        ((0..self.layout.layers).map(block).collect(), panels(self.head_matrix()))
+    }
+
+    fn transposed(&self) -> &Transposed {
+        self.transposed.get_or_init(|| {
+            let (layers, head) = self.pack(|matrix| matrix.transposed());
+            Transposed { layers, head }
+        })
     }
 
     fn matrices(&self, layer: usize) -> Matrices<'_> {
@@ -248,7 +270,7 @@ impl Pass<'_> {
         if let Some(bias) = head_bias {
             add_rows(network.arch, &by_logits, &mut gradient[bias..bias + vocabulary]);
         }
-        let mut by_normal = network.transposed(&by_logits, network.head_matrix());
+        let mut by_normal = network.linear(&by_logits, &network.transposed().head, None);
         let mut by_rows = vec![0.0; by_normal.len()];
         network.norm_backward(&self.norm, &mut by_normal, (norm_gamma, norm_beta), &mut gradient, &mut by_rows);
         while let Some(layer) = self.layers.pop() {
@@ -266,7 +288,7 @@ impl Pass<'_> {
     fn block_backward(&self, index: usize, layer: &Layer, by_rows: Vec<f32>, gradient: &mut [f32]) -> Vec<f32> {
         let network = self.network;
         let Layout { d_model: d, hidden, block, .. } = network.layout;
-        let (base, matrices, arch) = (network.base(index), network.matrices(index), network.arch);
+        let (base, panels, arch) = (network.base(index), &network.transposed().layers[index], network.arch);
         let mut by_middle = by_rows;
 
         add_rows(arch, &by_middle, &mut gradient[base + block.down_bias..][..d]);
@@ -277,12 +299,12 @@ impl Pass<'_> {
             &mut gradient[base + block.down..],
             d,
         );
-        let mut by_hidden = network.transposed(&by_middle, matrices.down);
+        let mut by_hidden = network.linear(&by_middle, &panels.down, None);
         relu_backward(arch, &mut by_hidden, &layer.hidden);
         add_rows(arch, &by_hidden, &mut gradient[base + block.up_bias..][..hidden]);
         let input = Matrix::new(&layer.hidden_input, d);
         add_row_products(arch, input, Matrix::new(&by_hidden, hidden), &mut gradient[base + block.up..], hidden);
-        let mut by_input = network.transposed(&by_hidden, matrices.up);
+        let mut by_input = network.linear(&by_hidden, &panels.up, None);
         let places = (base + block.hidden_norm_gamma, base + block.hidden_norm_beta);
         network.norm_backward(&layer.hidden_norm, &mut by_input, places, gradient, &mut by_middle);
 
@@ -290,7 +312,7 @@ impl Pass<'_> {
             add_rows(arch, &by_middle, &mut gradient[base + bias..][..d]);
         }
         add_row_products(arch, Matrix::new(&layer.attended, d), Matrix::new(&by_middle, d), &mut gradient[base + block.out..], d);
-        let by_attended = network.transposed(&by_middle, matrices.out);
+        let by_attended = network.linear(&by_middle, &panels.out, None);
         let mut by_queries = vec![0.0; layer.queries.len()];
         let mut by_keys_values = vec![0.0; layer.keys_values.len()];
         let to = Slopes { queries: &mut by_queries, keys_values: &mut by_keys_values };
@@ -307,8 +329,8 @@ impl Pass<'_> {
         add_row_products(arch, Matrix::new(&asking, d), Matrix::new(&by_queries, d), by_qkv, 3 * d);
         let (input, right) = (Matrix::new(&layer.attention_input, d), Matrix::new(&by_keys_values, 2 * d));
         add_row_products(arch, input, right, &mut by_qkv[d..], 3 * d);
-        let mut by_input = network.transposed(&by_keys_values, matrices.keys_values);
-        scatter(arch, &network.transposed(&by_queries, matrices.queries), kept, d, &mut by_input);
+        let mut by_input = network.linear(&by_keys_values, &panels.keys_values, None);
+        scatter(arch, &network.linear(&by_queries, &panels.queries, None), kept, d, &mut by_input);
         let places = (base + block.attention_norm_gamma, base + block.attention_norm_beta);
         let mut before = match kept {
             None => by_middle,
@@ -324,11 +346,6 @@ impl Pass<'_> {
 }
 
 impl Network {
-    /// `slopes W^T`.
-    fn transposed(&self, slopes: &[f32], weight: Matrix) -> Vec<f32> {
-        self.linear(slopes, &Panels::of(self.arch, weight.transposed()), None)
-    }
-
     /// [`normalise_backward`] of the norm whose gain and shift are at two places.
     fn norm_backward(
         &self,

@@ -65,7 +65,11 @@ impl Panels {
     pub fn pack<S: Simd>(&mut self, matrix: Matrix) {
         let width = width::<S>();
         (self.depth, self.columns) = (matrix.rows, matrix.columns);
-        self.values.resize(matrix.columns.div_ceil(width) * matrix.rows * width, 0.0);
+        let size = matrix.columns.div_ceil(width) * matrix.rows * width;
+        if self.values.len() < size {
+            self.values = vec![0.0; size];
+        }
+        self.values.truncate(size);
         for (index, panel) in self.values.chunks_exact_mut((matrix.rows * width).max(1)).enumerate() {
             let first = index * width;
             let count = width.min(matrix.columns - first);

@@ -56,22 +56,16 @@ impl Critic {
     pub fn new(policy: &Policy, settings: CriticSettings) -> Self {
         let network = policy.valid().with_outputs(1);
         let device = training_device(&policy.device());
-        Critic { network, optimizer: Optimizer::new(settings.optimizer), settings, device }
+        let optimizer = Optimizer::new(&network, settings.optimizer);
+        Critic { network, optimizer, settings, device }
     }
 
-    /// Weights and moments for a checkpoint. One read.
+    /// Weights and moments for a checkpoint. At most one read.
     ///
     /// # Errors
     /// When the device gave no data.
     pub async fn state(&self) -> Result<(Weights, Moments), ReadError> {
-        let (time, moments) = self.optimizer.tensors(&self.network);
-        let mut tensors = self.network.tensors();
-        tensors.extend(moments);
-        let values = read(Tensor::cat(tensors, 0)).await?;
-        let mut values = values.as_slice();
-        let mut next = || self.network.named(&mut values);
-        let (weights, first, second) = (next(), next(), next());
-        Ok((weights, Moments { time, first, second }))
+        self.optimizer.state(&self.network).await
     }
 
     /// Goes on from the state of a checkpoint.

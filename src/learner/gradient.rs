@@ -11,8 +11,8 @@ use super::loss::{Counts, MicroBatch, SUMS, log_probs, micro_loss};
 use super::optimizer::gradient;
 use super::packet::{Row, pack, row_numbers, unpack, vector};
 use super::{TokenBatch, TrainingExample, UpdateSettings, slices};
+use crate::cpu::Packed;
 use crate::parallel::{Held, Job, Kind, Packet, text_of, wait};
-use crate::policy::Policy;
 use crate::readback::read;
 
 /// One micro-batch, not on the device yet.
@@ -65,7 +65,7 @@ impl<'a> Part<'a> {
 
 /// The gradient of one micro-batch under a policy.
 pub(super) struct GradientJob<'a> {
-    pub policy: &'a Policy,
+    pub policy: &'a Packed,
     /// The policy as other workers know it.
     pub held: Option<Held>,
     pub part: &'a Part<'a>,
@@ -102,7 +102,7 @@ impl Job for GradientJob<'_> {
             return gradient;
         }
         // Every job differentiates its own copy of the policy: copies share no graph, so that none waits for another.
-        let policy = self.policy.clone().train();
+        let policy = self.policy.policy().clone().train();
         let loss = micro_loss(&policy, self.part.on(&policy.device()), self.counts, self.settings);
         PartGradient { gradient: gradient(&policy, &loss.loss.backward()), sums: loss.sums, deviation: loss.deviation }
     }
@@ -126,23 +126,23 @@ impl Job for GradientJob<'_> {
         Some(Packet { kind: Self::KIND, text, numbers, needs: vec![self.held?] })
     }
 
-    fn answered(&self, answer: &Packet) -> Option<PartGradient> {
-        let (gradient, figures) = unpack(answer, self.policy, SUMS + 1)?;
+    fn answered(&self, answer: Packet) -> Option<PartGradient> {
+        let (gradient, figures) = unpack(answer, self.policy.policy(), SUMS + 1)?;
         let (sums, deviation) = figures.split_at(SUMS);
-        let vector = |numbers: &[f32]| vector(numbers.to_vec(), self.policy);
+        let vector = |numbers: &[f32]| vector(numbers.to_vec(), self.policy.policy());
         Some(PartGradient { gradient, sums: vector(sums), deviation: vector(deviation) })
     }
 }
 
 /// Does the gradient job of a packet: gives gradient, sums and deviation as numbers.
 /// Nothing where the packet does not say what to do.
-pub async fn gradient_packet(policy: &Policy, packet: &Packet) -> Option<Packet> {
+pub async fn gradient_packet(policy: &Packed, packet: &Packet) -> Option<Packet> {
     let GradientTask { settings, counts, rows, old, reference } = serde_json::from_str(&packet.text).ok()?;
     let mut numbers = packet.numbers.as_slice();
     let examples = Row::examples(rows, &mut numbers)?;
     let (weights, mut numbers) = numbers.split_at_checked(examples.len())?;
     let shape = [examples.len(), examples.iter().map(|example| example.tokens.len()).max()? - 1];
-    let device = policy.device().without_autodiff();
+    let device = policy.policy().device().without_autodiff();
     let mut constant = |there: bool| {
         let (own, rest) = numbers.split_at_checked(if there { shape[0] * shape[1] } else { 0 })?;
         numbers = rest;
@@ -157,7 +157,7 @@ pub async fn gradient_packet(policy: &Policy, packet: &Packet) -> Option<Packet>
 
 /// The log-probabilities of the tokens of some examples, `[B, T]`, without gradients.
 pub(super) struct LogProbsJob<'a> {
-    pub policy: &'a Policy,
+    pub policy: &'a Packed,
     /// The policy as other workers know it.
     pub held: Option<Held>,
     pub examples: &'a [&'a TrainingExample],
@@ -175,8 +175,9 @@ impl Job for LogProbsJob<'_> {
         if let Some(found) = self.slices.then(|| slices::log_probs(self.policy, self.examples, self.temperature)).flatten() {
             return found;
         }
-        let tokens = TokenBatch::new(self.examples, &training_device(&self.policy.device()));
-        log_probs(self.policy, &tokens, self.temperature).1
+        let policy = self.policy.policy();
+        let tokens = TokenBatch::new(self.examples, &training_device(&policy.device()));
+        log_probs(policy, &tokens, self.temperature).1
     }
 
     fn packet(&self) -> Option<Packet> {
@@ -186,16 +187,16 @@ impl Job for LogProbsJob<'_> {
         Some(Packet { kind: Self::KIND, text, numbers: row_numbers(self.examples), needs: vec![self.held?] })
     }
 
-    fn answered(&self, answer: &Packet) -> Option<Tensor<2>> {
+    fn answered(&self, answer: Packet) -> Option<Tensor<2>> {
         let shape = [self.examples.len(), self.examples.iter().map(|example| example.tokens.len()).max()? - 1];
-        let device = self.policy.device().without_autodiff();
+        let device = self.policy.policy().device().without_autodiff();
         let fits = answer.numbers.len() == shape[0] * shape[1];
-        fits.then(|| Tensor::from_data(TensorData::new(answer.numbers.clone(), shape), &device))
+        fits.then(|| Tensor::from_data(TensorData::new(answer.numbers, shape), &device))
     }
 }
 
 /// Does the log-probability job of a packet. Nothing where the packet does not say what to do.
-pub async fn log_probs_packet(policy: &Policy, packet: &Packet) -> Option<Packet> {
+pub async fn log_probs_packet(policy: &Packed, packet: &Packet) -> Option<Packet> {
     let LogProbsTask { temperature, slices, rows } = serde_json::from_str(&packet.text).ok()?;
     let examples = Row::examples(rows, &mut packet.numbers.as_slice())?;
     let examples: Vec<&TrainingExample> = examples.iter().collect();

@@ -7,6 +7,7 @@ use super::batch::training_device;
 use super::optimizer::gradient;
 use super::packet::{Row, pack, row_numbers, unpack, vector};
 use super::{LearnerError, Optimizer, OptimizerSettings, TokenBatch, TrainingExample, slices};
+use crate::cpu::Packed;
 use crate::objective::masked_mean;
 use crate::parallel::{self, Held, Job, Kind, Packet};
 use crate::policy::{Policy, log_distribution, taken_log_probs};
@@ -47,8 +48,9 @@ pub struct Imitation {
 impl Imitation {
     /// Imitation of `examples` (made with [`TrainingExample::demonstration`]) starting from `policy`.
     pub fn new(policy: &Policy, settings: ImitationSettings, examples: Vec<TrainingExample>, seed: RootSeed) -> Self {
-        let optimizer = Optimizer::new(settings.optimizer);
-        Imitation { policy: policy.valid(), optimizer, settings, examples, seed, step: 0 }
+        let policy = policy.valid();
+        let optimizer = Optimizer::new(&policy, settings.optimizer);
+        Imitation { policy, optimizer, settings, examples, seed, step: 0 }
     }
 
     /// Updates made.
@@ -76,8 +78,7 @@ impl Imitation {
             (0..self.settings.batch).map(|_| &self.examples[draws.below(count) as usize]).collect();
         let trained = chosen.iter().map(|example| example.trained_tokens()).sum();
         let device = training_device(&self.policy.device());
-        let policy = &self.policy;
-        let held = policy.hold();
+        let (held, policy) = (self.policy.hold(), &Packed::new(&self.policy));
         let size = if parallel::cuts(&device) { PART } else { chosen.len().max(1) };
         let jobs = chosen.chunks(size).map(|part| ImitationJob { policy, held, part, trained, slices: true }).collect();
         let parts = parallel::all(&device, jobs).await.into_iter();
@@ -106,7 +107,7 @@ impl Imitation {
 
 /// Some demonstrations of an update, as a job.
 struct ImitationJob<'a> {
-    policy: &'a Policy,
+    policy: &'a Packed,
     /// The policy as other workers know it.
     held: Option<Held>,
     part: &'a [&'a TrainingExample],
@@ -133,7 +134,7 @@ impl Job for ImitationJob<'_> {
         if let Some(found) = self.slices.then(|| slices::imitation(self.policy, self.part, self.trained)).flatten() {
             return found;
         }
-        let policy = self.policy.clone().train();
+        let policy = self.policy.policy().clone().train();
         let batch = TokenBatch::new(self.part, &policy.device());
         let all = log_distribution(policy.forward(batch.inputs), 1.0, None);
         let loss = masked_mean(taken_log_probs(all, batch.targets).neg(), batch.loss_mask, self.trained);
@@ -146,14 +147,14 @@ impl Job for ImitationJob<'_> {
         Some(Packet { kind: Self::KIND, text, numbers: row_numbers(self.part), needs: vec![self.held?] })
     }
 
-    fn answered(&self, answer: &Packet) -> Option<Self::Result> {
-        let (gradient, loss) = unpack(answer, self.policy, 1)?;
-        Some((gradient, vector(loss.to_vec(), self.policy)))
+    fn answered(&self, answer: Packet) -> Option<Self::Result> {
+        let (gradient, loss) = unpack(answer, self.policy.policy(), 1)?;
+        Some((gradient, vector(loss, self.policy.policy())))
     }
 }
 
 /// Does the imitation job of a packet. Nothing where the packet does not say what to do.
-pub async fn imitation_packet(policy: &Policy, packet: &Packet) -> Option<Packet> {
+pub async fn imitation_packet(policy: &Packed, packet: &Packet) -> Option<Packet> {
     let Task { trained, rows } = serde_json::from_str(&packet.text).ok()?;
     let examples = Row::examples(rows, &mut packet.numbers.as_slice())?;
     let part: Vec<&TrainingExample> = examples.iter().collect();
@@ -175,6 +176,7 @@ mod tests {
         let shape = PolicyConfig::of(&ExperimentConfig { layers: 2, ..ExperimentConfig::defaults("search", REGISTRY) });
         let fresh = shape.init(&burn::tensor::Device::flex());
         let policy = fresh.with_weights(&Weights::initial(&shape, RootSeed(2))).unwrap_or_else(|error| panic!("{error}"));
+        let policy = Packed::new(&policy);
         let example = |tokens: &[u8], from: usize| TrainingExample {
             group: 0,
             tokens: tokens.to_vec(),

@@ -1,32 +1,47 @@
 //! Adam with clipping by the global norm, on all parameters as one vector.
 //!
 //! The rule is burn's; its moments are held here, because a checkpoint needs them and burn hands them out by a synchronous read
-//! only, which panics on WebGPU in a browser.
+//! only, which panics on WebGPU in a browser. On the CPU the same rule is one pass over slices.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{Adam, AdamConfig, AdamState, AdaptiveMomentumState, Optimizer as Rule};
 use burn::tensor::{Gradients, Tensor, TensorData};
 
-use super::{OptimizerSettings, slices};
+use super::OptimizerSettings;
+use super::slices::Momentum;
 use crate::policy::{CheckpointError, Moments, NamedWeight, Policy, Weights};
+use crate::readback::{ReadError, read};
 
 /// Optimizer state.
 #[derive(Clone)]
 pub struct Optimizer {
     adam: Adam,
     settings: OptimizerSettings,
-    /// Nothing before the first step.
-    moments: Option<AdaptiveMomentumState<1>>,
+    state: State,
+}
+
+/// The moments.
+#[derive(Clone)]
+enum State {
+    /// In the CPU's memory.
+    Slices(Momentum),
+    /// On a device; nothing before the first step.
+    Device(Option<Box<AdaptiveMomentumState<1>>>),
 }
 
 impl Optimizer {
-    /// Fresh state.
-    pub fn new(settings: OptimizerSettings) -> Self {
+    /// Fresh state for a policy on its device.
+    pub fn new(policy: &Policy, settings: OptimizerSettings) -> Self {
+        let state = Momentum::zeros(policy).map_or(State::Device(None), State::Slices);
+        Optimizer::with_state(state, settings)
+    }
+
+    fn with_state(state: State, settings: OptimizerSettings) -> Self {
         let adam = AdamConfig::new()
             .with_beta_1(settings.beta1 as f32)
             .with_beta_2(settings.beta2 as f32)
             .with_epsilon(settings.epsilon as f32);
-        Optimizer { adam: adam.build(), settings, moments: None }
+        Optimizer { adam: adam.build(), settings, state }
     }
 
     /// One step of a policy without gradients, with a gradient that has one number per parameter in the order of [`Policy::tensors`].
@@ -41,40 +56,47 @@ impl Optimizer {
         // min(1, max / norm): the norm is only divided by where it is above the bound.
         let scale = (most > 0.0).then(|| norm.clone().clamp_min(most).recip().mul_scalar(most));
         let weights = Tensor::cat(policy.tensors(), 0);
-        let moments = self.moments.take();
-        let found = slices::adam(&self.settings, learning_rate, &weights, &gradient, scale.as_ref(), moments.as_ref());
-        let (weights, moments) = match found {
-            Some((weights, moments)) => (weights, Some(moments)),
-            None => self.reference_step(weights, gradient, scale, moments, learning_rate),
+        let weights = match &mut self.state {
+            State::Slices(momentum) => momentum.step(&self.settings, learning_rate, weights, gradient, scale),
+            State::Device(moments) => {
+                let gradient = scale.map_or(gradient.clone(), |scale| gradient * scale);
+                let (weights, state) = self.adam.step(learning_rate, weights, gradient, moments.take().map(|moments| AdamState::new(*moments)));
+                *moments = state.map(|state| Box::new(state.momentum));
+                weights
+            }
         };
-        self.moments = moments;
         (policy.with_tensor(weights), norm)
     }
 
-    /// The step by burn's rule, on every device.
-    fn reference_step(
-        &self,
-        weights: Tensor<1>,
-        gradient: Tensor<1>,
-        scale: Option<Tensor<1>>,
-        moments: Option<AdaptiveMomentumState<1>>,
-        learning_rate: f64,
-    ) -> (Tensor<1>, Option<AdaptiveMomentumState<1>>) {
-        let gradient = scale.map_or(gradient.clone(), |scale| gradient * scale);
-        let (weights, state) = self.adam.step(learning_rate, weights, gradient, moments.map(AdamState::new));
-        (weights, state.map(|state| state.momentum))
+    /// Weights and moments for a checkpoint. One read, none where they lie in memory.
+    ///
+    /// # Errors
+    /// When the device gave no data.
+    pub(super) async fn state(&self, policy: &Policy) -> Result<(Weights, Moments), ReadError> {
+        if let (State::Slices(momentum), Some(weights)) = (&self.state, policy.numbers()) {
+            let named = |mut values: &[f32]| policy.named(&mut values);
+            let (time, [first, second]) = momentum.numbers();
+            return Ok((named(&weights), Moments { time, first: named(first), second: named(second) }));
+        }
+        let (time, tensors) = self.tensors(policy);
+        Ok(named_state(policy, time, &read(Tensor::cat(tensors, 0)).await?))
     }
 
-    /// First and second moment of the policy's parameters, in their order, zeros where there are none yet, and the steps done:
-    /// what a checkpoint needs, not read back yet.
-    pub(super) fn tensors(&self, policy: &Policy) -> (usize, [Tensor<1>; 2]) {
-        match self.moments.clone() {
-            Some(AdaptiveMomentumState { time, moment_1, moment_2, .. }) => (time, [moment_1, moment_2]),
-            None => {
-                let zeros = Tensor::zeros([policy.num_params()], &policy.device().without_autodiff());
-                (0, [zeros.clone(), zeros])
+    /// The steps done, and the parameters of the policy, then its first and second moments, zeros where there are none yet: what a
+    /// checkpoint needs, not read back yet.
+    pub(super) fn tensors(&self, policy: &Policy) -> (usize, Vec<Tensor<1>>) {
+        let device = policy.device().without_autodiff();
+        let (time, moments) = match &self.state {
+            State::Slices(momentum) => {
+                let (time, moments) = momentum.numbers();
+                (time, moments.map(|values| Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), &device)))
             }
-        }
+            State::Device(Some(moments)) => (moments.time, [moments.moment_1.clone(), moments.moment_2.clone()]),
+            State::Device(None) => (0, [(); 2].map(|()| Tensor::zeros([policy.num_params()], &device))),
+        };
+        let mut tensors = policy.tensors();
+        tensors.extend(moments);
+        (time, tensors)
     }
 
     /// The state of a checkpoint.
@@ -82,10 +104,16 @@ impl Optimizer {
     /// # Errors
     /// When the moments of a parameter are missing or have another shape, naming it.
     pub(super) fn restore(&mut self, policy: &Policy, saved: &Moments) -> Result<(), CheckpointError> {
-        self.moments = None;
-        if saved.time > 0 {
-            let (first, second) = (moment(policy, &saved.first)?, moment(policy, &saved.second)?);
-            self.moments = Some(AdaptiveMomentumState::new(saved.time, first, second));
+        let moments = if saved.time > 0 { Some([moment(policy, &saved.first)?, moment(policy, &saved.second)?]) } else { None };
+        match (&mut self.state, moments) {
+            (State::Slices(momentum), Some(moments)) => momentum.restore(saved.time, moments),
+            (State::Device(state), Some(moments)) => {
+                let device = policy.device().without_autodiff();
+                let [first, second] =
+                    moments.map(|values| Tensor::from_data(TensorData::new(values, [policy.num_params()]), &device));
+                *state = Some(Box::new(AdaptiveMomentumState::new(saved.time, first, second)));
+            }
+            (_, None) => *self = Optimizer::new(policy, self.settings),
         }
         Ok(())
     }
@@ -103,7 +131,7 @@ fn norm(policy: &Policy, gradient: Tensor<1>) -> Tensor<1> {
 }
 
 /// A moment of a checkpoint as one vector.
-fn moment(policy: &Policy, saved: &Weights) -> Result<Tensor<1>, CheckpointError> {
+fn moment(policy: &Policy, saved: &Weights) -> Result<Vec<f32>, CheckpointError> {
     let mut all: Vec<f32> = Vec::with_capacity(saved.count());
     for (name, wanted) in policy.shapes() {
         let NamedWeight { shape, values, .. } = saved.find(&name)?;
@@ -112,8 +140,14 @@ fn moment(policy: &Policy, saved: &Weights) -> Result<Tensor<1>, CheckpointError
         }
         all.extend(values);
     }
-    let length = all.len();
-    Ok(Tensor::from_data(TensorData::new(all, [length]), &policy.device().without_autodiff()))
+    Ok(all)
+}
+
+/// Weights and moments from the numbers of [`Optimizer::tensors`].
+pub(super) fn named_state(policy: &Policy, time: usize, mut values: &[f32]) -> (Weights, Moments) {
+    let mut next = || policy.named(&mut values);
+    let (weights, first, second) = (next(), next(), next());
+    (weights, Moments { time, first, second })
 }
 
 /// The gradient of a backward pass in the order of the parameters, 0 where a parameter has none.
@@ -164,27 +198,30 @@ mod tests {
         let device = Device::flex();
         let start = shape.init(&device).with_weights(&Weights::initial(&shape, RootSeed(3)));
         let mut policy = start.unwrap_or_else(|error| panic!("{error}"));
-        let (mut found, mut rule) = (Optimizer::new(settings), Optimizer::new(settings));
-        let mut weights = Tensor::cat(policy.tensors(), 0);
+        let (mut found, mut rule) = (Optimizer::new(&policy, settings), Optimizer::with_state(State::Device(None), settings));
+        assert!(matches!(found.state, State::Slices(_)));
+        let mut by_rule = policy.clone();
         // The last numbers fill no vector, whatever its width.
         assert_ne!(policy.num_params() % 4, 0);
         for (step, size) in [1.0, 0.3, 1e-4].into_iter().enumerate() {
             let mut draws = RootSeed(5).draws(Purpose::Weights, step as u32, 0, 0);
             let gradient: Vec<f32> = (0..policy.num_params()).map(|_| size * draws.normal()).collect();
             let gradient = Tensor::from_data(TensorData::new(gradient, [policy.num_params()]), &device);
-            let norm = norm(&policy, gradient.clone());
-            let most = settings.max_grad_norm;
-            let scale = (most > 0.0).then(|| norm.clone().clamp_min(most).recip().mul_scalar(most));
-            let moments = rule.moments.take();
-            (weights, rule.moments) = rule.reference_step(weights, gradient.clone(), scale, moments, 0.01);
-            let (next, found_norm) = found.step(policy, gradient, 0.01);
-            policy = next;
+            let (norm, found_norm);
+            (by_rule, norm) = rule.step(by_rule, gradient.clone(), 0.01);
+            // What remembers an earlier state keeps it.
+            let (before, memory) = (found.tensors(&policy), found.clone());
+            let remembered = policy.clone();
+            (policy, found_norm) = found.step(policy, gradient, 0.01);
             assert_eq!(numbers(&found_norm), numbers(&norm));
             assert_eq!(numbers(&norm)[0] > 1.0, step < 2);
-            let [(time, moments), (wanted_time, wanted)] = [&found, &rule].map(|optimizer| optimizer.tensors(&policy));
-            assert_eq!((time, wanted_time), (step + 1, step + 1));
-            assert_eq!(moments.each_ref().map(numbers), wanted.each_ref().map(numbers));
-            assert_eq!(numbers(&Tensor::cat(policy.tensors(), 0)), numbers(&weights));
+            let all = |(time, tensors): (usize, Vec<Tensor<1>>)| (time, numbers(&Tensor::cat(tensors, 0)));
+            let (after, wanted) = (all(found.tensors(&policy)), all(rule.tensors(&by_rule)));
+            assert_eq!(after.0, step + 1);
+            assert_eq!(after, wanted);
+            assert_eq!(all(memory.tensors(&remembered)), all(before));
+            let (named, moments) = crate::parallel::wait(found.state(&policy)).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!((named, moments), named_state(&policy, after.0, &after.1));
         }
     }
 }

@@ -62,9 +62,13 @@ pub(super) async fn pack(kind: Kind, gradient: Tensor<1>, figures: Vec<Tensor<1>
 }
 
 /// The gradient of an answer, and the numbers behind it, of which there must be `figures`.
-pub(super) fn unpack<'a>(answer: &'a Packet, policy: &Policy, figures: usize) -> Option<(Tensor<1>, &'a [f32])> {
-    let (gradient, found) = answer.numbers.split_at_checked(policy.num_params())?;
-    (found.len() == figures).then(|| (vector(gradient.to_vec(), policy), found))
+pub(super) fn unpack(answer: Packet, policy: &Policy, figures: usize) -> Option<(Tensor<1>, Vec<f32>)> {
+    let (mut numbers, length) = (answer.numbers, policy.num_params());
+    if numbers.len() != length + figures {
+        return None;
+    }
+    let found = numbers.split_off(length);
+    Some((vector(numbers, policy), found))
 }
 
 /// Numbers as a vector on a policy's device.

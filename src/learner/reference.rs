@@ -9,6 +9,7 @@ use super::gradient::{GradientJob, LogProbsJob, Part, PartGradient};
 use super::loss::{Counts, SUMS};
 use super::update::Steps;
 use super::{Learner, LearnerError, TokenBatch, TrainingExample, slices};
+use crate::cpu::Packed;
 use crate::parallel;
 use crate::policy::Policy;
 use crate::readback::read;
@@ -29,8 +30,7 @@ impl Learner {
         let parts = self.parts(examples, weights).await;
         let mut tensors = Vec::new();
         for _ in 0..self.settings.inner_epochs {
-            let policy = &self.policy;
-            let held = policy.hold();
+            let (held, policy) = (self.policy.hold(), &Packed::new(&self.policy));
             let job = |part| GradientJob { policy, held, part, counts, settings: &self.settings };
             let results = parallel::all(&self.device, parts.iter().map(job).collect()).await.into_iter();
             let Some(PartGradient { gradient, sums, deviation }) = results.reduce(PartGradient::and) else { break };
@@ -84,6 +84,7 @@ impl Learner {
             return found;
         }
         let (held, temperature, slices) = (policy.hold(), self.settings.temperature, self.settings.kernels);
+        let policy = &Packed::new(policy);
         let job = |&part: &usize| LogProbsJob { policy, held, examples: &parts[part].examples, temperature, slices };
         let results = parallel::all(&self.device, places.iter().map(job).collect()).await;
         places.into_iter().zip(results).for_each(|(part, log_probs)| found[part] = Some(log_probs));

@@ -1,7 +1,9 @@
 //! Gradients, log-probabilities and steps of the optimizer by [`crate::cpu`]: on slices. What lies between log-probabilities and the
 //! loss is the objective as it always is, differentiated by burn.
 
-use burn::optim::AdaptiveMomentumState;
+use std::sync::Arc;
+
+use burn::module::Module;
 use burn::tensor::{Tensor, TensorData};
 
 use super::batch::training_device;
@@ -9,7 +11,7 @@ use super::gradient::{GradientJob, PartGradient};
 use super::loss::{MicroLoss, loss_of};
 use super::packet::vector;
 use super::{OptimizerSettings, TrainingExample, UpdateSettings};
-use crate::cpu::{self, Batch, Network};
+use crate::cpu::{self, Batch, Network, Packed};
 use crate::parallel;
 use crate::policy::Policy;
 use crate::readback::look;
@@ -61,8 +63,8 @@ pub(super) fn covers(policy: &Policy) -> bool {
 }
 
 /// The network of a policy, where updates are to be made here.
-fn network(policy: &Policy, settings: &UpdateSettings) -> Option<Network> {
-    settings.kernels.then(|| Network::of(policy)).flatten()
+fn network<'a>(policy: &'a Packed, settings: &UpdateSettings) -> Option<&'a Network> {
+    settings.kernels.then(|| policy.network()).flatten()
 }
 
 /// The gradient of a micro-batch; `None` where the policy's device or shape is not one for slices.
@@ -71,7 +73,7 @@ pub(super) fn gradient(job: &GradientJob) -> Option<PartGradient> {
     let network = network(policy, settings)?;
     let wanted = Wanted::by_loss(&part.examples);
     let pass = network.forward(&wanted.batch, settings.temperature);
-    let device = training_device(&policy.device());
+    let device = training_device(&policy.policy().device());
     let leaf = |values: &[f32]| Tensor::<2>::from_data(wanted.spread(values), &device).require_grad();
     let (taken, entropy) = (leaf(&pass.log_probs()), leaf(&pass.entropies()));
     let MicroLoss { loss, sums, deviation } = loss_of(taken.clone(), entropy.clone(), part.judged(&device), counts, settings);
@@ -79,62 +81,86 @@ pub(super) fn gradient(job: &GradientJob) -> Option<PartGradient> {
     let by_taken = wanted.collect(taken.grad(&slopes))?;
     let by_entropy = wanted.collect(entropy.grad(&slopes))?;
     let slopes: Vec<(f32, f32)> = by_taken.into_iter().zip(by_entropy).collect();
-    Some(PartGradient { gradient: vector(pass.backward(&slopes), policy), sums, deviation })
+    Some(PartGradient { gradient: vector(pass.backward(&slopes), policy.policy()), sums, deviation })
 }
 
 /// Log-probabilities `[B, T]` of the tokens that a loss looks at, 0 elsewhere; `None` as for [`gradient`].
-pub(super) fn log_probs(policy: &Policy, examples: &[&TrainingExample], temperature: f64) -> Option<Tensor<2>> {
-    let network = Network::of(policy)?;
+pub(super) fn log_probs(policy: &Packed, examples: &[&TrainingExample], temperature: f64) -> Option<Tensor<2>> {
+    let network = policy.network()?;
     let wanted = Wanted::by_loss(examples);
     let values = network.forward(&wanted.batch, temperature).log_probs();
-    Some(Tensor::from_data(wanted.spread(&values), &policy.device().without_autodiff()))
+    Some(Tensor::from_data(wanted.spread(&values), &policy.policy().device().without_autodiff()))
 }
 
 /// The gradient of the imitation loss `-sum log p / trained` over the tokens that are trained, and that loss `[1]`; `None` as for
 /// [`gradient`].
-pub(super) fn imitation(policy: &Policy, examples: &[&TrainingExample], trained: usize) -> Option<(Tensor<1>, Tensor<1>)> {
-    let network = Network::of(policy)?;
+pub(super) fn imitation(policy: &Packed, examples: &[&TrainingExample], trained: usize) -> Option<(Tensor<1>, Tensor<1>)> {
+    let network = policy.network()?;
     let wanted = Wanted::of(examples, false, |example, place| example.loss_mask[place]);
     let pass = network.forward(&wanted.batch, 1.0);
     let share = 1.0 / trained.max(1) as f32;
     let loss = -share * pass.log_probs().iter().sum::<f32>();
     let slopes = vec![(-share, 0.0); wanted.batch.wanted()];
+    let policy = policy.policy();
     Some((vector(pass.backward(&slopes), policy), vector(vec![loss], policy)))
 }
 
-/// A step of Adam on weights, with a gradient that is multiplied by `scale` (`[1]`) first: the weights and moments after it; `None`
-/// where they do not lie in the CPU's memory.
-pub(super) fn adam(
-    settings: &OptimizerSettings,
-    learning_rate: f64,
-    weights: &Tensor<1>,
-    gradient: &Tensor<1>,
-    scale: Option<&Tensor<1>>,
-    moments: Option<&AdaptiveMomentumState<1>>,
-) -> Option<(Tensor<1>, AdaptiveMomentumState<1>)> {
-    let device = weights.device();
-    if !parallel::cuts(&device) {
-        return None;
+/// Both moments of Adam in the CPU's memory, one number per parameter, zeros before the first step. Copies share them until one of
+/// them takes a step.
+#[derive(Clone)]
+pub(super) struct Momentum {
+    time: usize,
+    first: Arc<Vec<f32>>,
+    second: Arc<Vec<f32>>,
+}
+
+impl Momentum {
+    /// Before the first step of a policy; `None` where it does not lie in the CPU's memory.
+    pub fn zeros(policy: &Policy) -> Option<Self> {
+        let zeros = || Arc::new(vec![0.0; policy.num_params()]);
+        parallel::cuts(&policy.device()).then(|| Momentum { time: 0, first: zeros(), second: zeros() })
     }
-    let look = |tensor: &Tensor<1>| look(tensor.clone()).ok();
-    let (mut weights, gradient) = (look(weights)?, look(gradient)?);
-    let scale = scale.map_or(Some(1.0), |scale| look(scale)?.first().copied())?;
-    let (time, mut first, mut second) = match moments {
-        Some(moments) => (moments.time + 1, look(&moments.moment_1)?, look(&moments.moment_2)?),
-        None => (1, vec![0.0; weights.len()], vec![0.0; weights.len()]),
-    };
-    let step = cpu::Step {
-        scale,
-        beta1: settings.beta1 as f32,
-        beta2: settings.beta2 as f32,
-        epsilon: settings.epsilon as f32,
-        learning_rate: learning_rate as f32,
-        time: time as i32,
-    };
-    cpu::adam(step, &gradient, cpu::State { weights: &mut weights, first: &mut first, second: &mut second });
-    let tensor = |values: Vec<f32>| {
-        let length = values.len();
-        Tensor::from_data(TensorData::new(values, [length]), &device)
-    };
-    Some((tensor(weights), AdaptiveMomentumState::new(time, tensor(first), tensor(second))))
+
+    /// Steps done, first and second moments.
+    pub fn numbers(&self) -> (usize, [&[f32]; 2]) {
+        (self.time, [&self.first, &self.second])
+    }
+
+    /// Goes on from these.
+    pub fn restore(&mut self, time: usize, [first, second]: [Vec<f32>; 2]) {
+        *self = Momentum { time, first: Arc::new(first), second: Arc::new(second) };
+    }
+
+    /// A step on weights, with a gradient that is multiplied by `scale` (`[1]`) first: the weights after it.
+    pub fn step(
+        &mut self,
+        settings: &OptimizerSettings,
+        learning_rate: f64,
+        weights: Tensor<1>,
+        gradient: Tensor<1>,
+        scale: Option<Tensor<1>>,
+    ) -> Tensor<1> {
+        let device = weights.device();
+        let tensor = |values: Vec<f32>| {
+            let length = values.len();
+            Tensor::from_data(TensorData::new(values, [length]), &device)
+        };
+        let scale = scale.map_or(Some(1.0), |scale| look(scale).ok()?.first().copied());
+        let (Ok(mut weights), Ok(gradient), Some(scale)) = (look(weights), look(gradient), scale) else {
+            // Seen as any update that gives no numbers.
+            return tensor(vec![f32::NAN; self.first.len()]);
+        };
+        self.time += 1;
+        let step = cpu::Step {
+            scale,
+            beta1: settings.beta1 as f32,
+            beta2: settings.beta2 as f32,
+            epsilon: settings.epsilon as f32,
+            learning_rate: learning_rate as f32,
+            time: self.time as i32,
+        };
+        let (first, second) = (Arc::make_mut(&mut self.first), Arc::make_mut(&mut self.second));
+        cpu::adam(step, &gradient, cpu::State { weights: &mut weights, first, second });
+        tensor(weights)
+    }
 }

@@ -6,11 +6,12 @@ use burn::tensor::{Device, Tensor};
 use super::batch::training_device;
 use super::fused::{Fused, State};
 use super::loss::{Counts, SUMS};
+use super::optimizer::named_state;
 use super::{Optimizer, TrainingExample, UpdateSettings, UpdateStatistics};
 use crate::objective::row_weights;
 use crate::parallel;
 use crate::policy::{CheckpointError, Moments, Policy, Weights};
-use crate::readback::{ReadError, look, read};
+use crate::readback::{ReadError, read};
 
 /// Why an update failed. The weights are those before it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -64,7 +65,7 @@ impl Learner {
         let reference = policy.valid();
         let device = training_device(&reference.device());
         let fused = settings.kernels.then(|| Fused::new(&reference)).flatten();
-        let optimizer = Optimizer::new(settings.optimizer);
+        let optimizer = Optimizer::new(&reference, settings.optimizer);
         Learner {
             policy: reference.clone(),
             reference,
@@ -125,15 +126,8 @@ impl Learner {
         if let Some(kept) = &self.kept {
             return Ok(kept.clone());
         }
-        if parallel::cuts(&self.device) {
-            // They lie in memory: one after the other, so that as little as can be is there twice.
-            let named = |tensor| look(tensor).map(|values| self.policy.named(&mut values.as_slice()));
-            let (time, [first, second]) = self.optimizer.tensors(&self.policy);
-            let weights = named(Tensor::cat(self.policy.tensors(), 0))?;
-            return Ok((weights, Moments { time, first: named(first)?, second: named(second)? }));
-        }
-        let (time, tensors) = self.state_tensors();
-        Ok(self.named_state(time, &read(Tensor::cat(tensors, 0)).await?))
+        let Some(fused) = &self.fused else { return self.optimizer.state(&self.policy).await };
+        Ok(self.named_state(fused.state.time, &read(fused.tensor()).await?))
     }
 
     /// The reference, where the settings compare the policy with one. One read.
@@ -152,16 +146,11 @@ impl Learner {
         if let Some(fused) = &self.fused {
             return (fused.state.time, vec![fused.tensor()]);
         }
-        let (time, moments) = self.optimizer.tensors(&self.policy);
-        let mut tensors = self.policy.tensors();
-        tensors.extend(moments);
-        (time, tensors)
+        self.optimizer.tensors(&self.policy)
     }
 
-    fn named_state(&self, time: usize, mut values: &[f32]) -> (Weights, Moments) {
-        let mut next = || self.policy.named(&mut values);
-        let (weights, first, second) = (next(), next(), next());
-        (weights, Moments { time, first, second })
+    fn named_state(&self, time: usize, values: &[f32]) -> (Weights, Moments) {
+        named_state(&self.policy, time, values)
     }
 
     /// The current policy, without gradients.
@@ -203,6 +192,8 @@ impl Learner {
             sampled: examples.iter().flat_map(|example| &example.sampled).filter(|&&sampled| sampled).count(),
             pairs: examples.len() / 2,
         };
+        // An update that fails leaves what was sampled with already: there is nothing to go back to behind it.
+        self.before = None;
         let state = self.fused.as_ref().map(|fused| fused.state.clone());
         let before = Before { policy: self.policy.clone(), optimizer: self.optimizer.clone(), state };
         let learning_rate = self.settings.learning_rate_at(iteration);

@@ -59,7 +59,7 @@ pub trait Job: Portable + Sized {
     fn packet(&self) -> Option<Packet>;
 
     /// What another worker's answer says; nothing where it does not fit the job.
-    fn answered(&self, answer: &Packet) -> Option<Self::Result>;
+    fn answered(&self, answer: Packet) -> Option<Self::Result>;
 }
 
 /// Does every job: on the pool's workers where one is installed and the device's work is cut, else on threads where there are

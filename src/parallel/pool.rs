@@ -79,8 +79,8 @@ pub trait Line {
     /// How many there are, those that were lost included.
     fn workers(&self) -> usize;
 
-    /// Sends a packet.
-    fn post(&self, worker: usize, number: u32, packet: &Packet);
+    /// Sends a packet with other `needs` than its own.
+    fn post(&self, worker: usize, number: u32, packet: &Packet, needs: &[Held]);
 
     /// The next arrival, waited for up to `patience`. Even with none, what has arrived meanwhile is let in.
     fn arrival(&self, patience: Duration) -> Pin<Box<dyn Future<Output = Option<Arrival>> + '_>>;
@@ -291,10 +291,10 @@ impl Pool {
         state.workers[worker].owes.push_back((number, job));
         drop(state);
         for (held, thing) in missing {
-            let needs = std::iter::once(*held).chain(keep.iter().copied().filter(|other| other != held)).collect();
-            self.line.post(worker, held.0, &Packet { needs, ..Packet::clone(thing) });
+            let needs: Vec<Held> = std::iter::once(*held).chain(keep.iter().copied().filter(|other| other != held)).collect();
+            self.line.post(worker, held.0, thing, &needs);
         }
-        self.line.post(worker, number, packet);
+        self.line.post(worker, number, packet, &packet.needs);
     }
 
     /// Takes in what has arrived.
@@ -345,7 +345,7 @@ impl Pool {
             owes.remove(place).map(|(_, index)| index)
         };
         let Some(index) = index else { return };
-        match work.jobs[index].as_ref().and_then(|job| job.answered(&packet)) {
+        match work.jobs[index].as_ref().and_then(|job| job.answered(packet)) {
             Some(result) => {
                 work.jobs[index] = None;
                 work.results[index] = Some(result);

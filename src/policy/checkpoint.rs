@@ -1,22 +1,12 @@
 //! Checkpoints: weights and the shape of their policy in the safetensors format, which other tools read; and, where a run is to
 //! go on from there, what else it needs: the optimizer's moments, the reference, the critic.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use half::f16;
-use safetensors::tensor::{Dtype, SafeTensors, View, serialize};
+use safetensors::tensor::{Dtype, SafeTensors};
 
-use super::{NamedWeight, PolicyConfig, Weights};
-
-/// How weights are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precision {
-    /// 32-bit: exact.
-    Full,
-    /// 16-bit: half the size, for checkpoints that ship with the page.
-    Half,
-}
+use super::{CheckpointFile, NamedWeight, PolicyConfig, Precision, Weights};
 
 /// A policy in a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,15 +78,11 @@ pub enum CheckpointError {
 }
 
 impl Checkpoint {
-    /// The file's bytes.
+    /// The file, to be written piece by piece.
     ///
     /// # Errors
     /// When the format's library refuses (a shape that does not fit its data).
-    pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>, CheckpointError> {
-        let mut all: Vec<(String, Values)> = Vec::new();
-        for (part, weights) in self.parts() {
-            all.extend(weights.0.iter().map(|weight| (format!("{part}{}", weight.name), Values { weight, precision })));
-        }
+    pub fn file(&self, precision: Precision) -> Result<CheckpointFile<'_>, CheckpointError> {
         let policy = serde_json::to_string(&self.policy).map_err(|error| CheckpointError::Format(error.to_string()))?;
         let mut metadata = HashMap::from([
             ("format".to_string(), "pt".to_string()),
@@ -112,7 +98,22 @@ impl Checkpoint {
             let counts = serde_json::to_string(&counts).map_err(|error| CheckpointError::Format(error.to_string()))?;
             metadata.insert("turnwise_training".to_string(), counts);
         }
-        serialize(all, Some(metadata)).map_err(|error| CheckpointError::Format(error.to_string()))
+        let weights = self
+            .parts()
+            .into_iter()
+            .flat_map(|(part, weights)| weights.0.iter().map(move |weight| (format!("{part}{}", weight.name), weight)));
+        CheckpointFile::new(weights.collect(), precision, metadata)
+    }
+
+    /// The file's bytes, together.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::file`].
+    pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>, CheckpointError> {
+        let file = self.file(precision)?;
+        let mut bytes = Vec::with_capacity(file.length());
+        file.pieces().for_each(|piece| bytes.extend_from_slice(&piece));
+        Ok(bytes)
     }
 
     /// Reads a file: its format, its metadata, its bounds, and that every value is a finite number.
@@ -186,40 +187,4 @@ fn check_bounds(policy: &PolicyConfig) -> Result<(), CheckpointError> {
     within("heads", policy.heads, 1, policy.d_model, "between 1 and d_model")?;
     within("hidden", policy.hidden, 1, 8192, "1 to 8192")?;
     within("d_model modulo heads", policy.d_model % policy.heads, 0, 0, "0")
-}
-
-/// A weight as a file holds it; its bytes are made when they are written.
-struct Values<'a> {
-    weight: &'a NamedWeight,
-    precision: Precision,
-}
-
-impl View for Values<'_> {
-    fn dtype(&self) -> Dtype {
-        if self.precision == Precision::Full { Dtype::F32 } else { Dtype::F16 }
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.weight.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        let mut bytes = vec![0; self.data_len()];
-        let values = &self.weight.values;
-        match self.precision {
-            Precision::Full => {
-                let to = bytes.chunks_exact_mut(4).zip(values);
-                to.for_each(|(to, value)| to.copy_from_slice(&value.to_le_bytes()));
-            }
-            Precision::Half => {
-                let to = bytes.chunks_exact_mut(2).zip(values);
-                to.for_each(|(to, &value)| to.copy_from_slice(&f16::from_f32(value).to_le_bytes()));
-            }
-        }
-        bytes.into()
-    }
-
-    fn data_len(&self) -> usize {
-        self.weight.values.len() * if self.precision == Precision::Full { 4 } else { 2 }
-    }
 }

@@ -3,6 +3,7 @@
 mod cache;
 mod checkpoint;
 mod distribution;
+mod file;
 mod held;
 mod huggingface;
 mod layout;
@@ -10,8 +11,9 @@ mod transformer;
 mod weights;
 
 pub use cache::{Cache, Visible};
-pub use checkpoint::{Checkpoint, CheckpointError, Moments, Precision, TrainingState};
+pub use checkpoint::{Checkpoint, CheckpointError, Moments, TrainingState};
 pub use distribution::{Sampled, cumulating, log_distribution, sample, taken_log_probs};
+pub use file::{CheckpointFile, Precision};
 pub use huggingface::huggingface;
 pub use layout::{BlockLayout, Layout, Place, places};
 pub use transformer::{Activation, Policy, PolicyConfig};

@@ -4,6 +4,7 @@ use burn::tensor::Tensor;
 
 use super::row::Row;
 use super::{RolloutError, Sampling, reference};
+use crate::cpu::Packed;
 use crate::environment::Grammar;
 use crate::policy::Policy;
 
@@ -35,16 +36,23 @@ pub(super) enum Decoded {
 
 /// The fastest way that the device, the policy and the settings allow: by kernels of our own in one dispatch on graphics devices, on
 /// slices on the CPU, where nothing has to be read, else by burn's operations token by token.
-pub(super) fn decoding(policy: &Policy, rows: &[Row], sampling: &Sampling, grammar: Option<&Grammar>) -> Box<dyn Decoding> {
+pub(super) fn decoding<'a>(
+    policy: &'a Packed,
+    rows: &[Row],
+    sampling: &Sampling,
+    grammar: Option<&Grammar>,
+) -> Box<dyn Decoding + 'a> {
     #[cfg(feature = "gpu")]
-    if let Some(kernels) = sampling.kernels.then(|| super::kernels::Decoding::new(policy, rows, sampling, grammar)).flatten() {
+    if let Some(kernels) =
+        sampling.kernels.then(|| super::kernels::Decoding::new(policy.policy(), rows, sampling, grammar)).flatten()
+    {
         return Box::new(kernels);
     }
     #[cfg(feature = "cpu")]
     if let Some(slices) = sampling.kernels.then(|| super::slices::Decoding::new(policy, rows.len(), grammar)).flatten() {
         return Box::new(slices);
     }
-    Box::new(reference::Decoding::new(policy, grammar.cloned()))
+    Box::new(reference::Decoding::new(policy.policy(), grammar.cloned()))
 }
 
 /// How many rows kernels can decode at once; `None` where the policy is not decoded by them.

@@ -9,6 +9,7 @@ use super::row::Row;
 use super::shard::Shard;
 use super::{Episode, Limits, Trajectory};
 use crate::config::{ExperimentConfig, Parameters};
+use crate::cpu::Packed;
 use crate::parallel;
 use crate::policy::Policy;
 use crate::readback::{ReadError, read};
@@ -63,34 +64,35 @@ const SHARD: usize = 64;
 /// # Errors
 /// When the device fails or a log-probability is not finite.
 pub async fn roll_out(policy: &Policy, episodes: Vec<Episode>, sampling: &Sampling) -> Result<Vec<Trajectory>, RolloutError> {
+    let packed = Packed::new(policy);
     if let Some(most) = most_rows(policy, sampling) {
         let mut played = Vec::with_capacity(episodes.len());
         let mut rest = episodes.into_iter().peekable();
         while rest.peek().is_some() {
-            played.extend(play(policy, rest.by_ref().take(most).collect(), sampling).await?);
+            played.extend(play(&packed, rest.by_ref().take(most).collect(), sampling).await?);
         }
         return Ok(played);
     }
     if !parallel::cuts(&policy.device()) || episodes.len() <= SHARD {
-        return play(policy, episodes, sampling).await;
+        return play(&packed, episodes, sampling).await;
     }
     let held = policy.hold();
     let mut rest = episodes.into_iter();
     let shards = std::iter::from_fn(|| Some(rest.by_ref().take(SHARD).collect::<Vec<_>>()).filter(|shard| !shard.is_empty()));
-    let shards = shards.map(|episodes| Shard { policy, held, episodes, sampling }).collect();
+    let shards = shards.map(|episodes| Shard { policy: &packed, held, episodes, sampling }).collect();
     let played = parallel::all(&policy.device(), shards).await;
     Ok(played.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// Plays episodes as one batch.
-pub(super) async fn play(policy: &Policy, episodes: Vec<Episode>, sampling: &Sampling) -> Result<Vec<Trajectory>, RolloutError> {
+pub(super) async fn play(policy: &Packed, episodes: Vec<Episode>, sampling: &Sampling) -> Result<Vec<Trajectory>, RolloutError> {
     let mut finished: Vec<Option<Trajectory>> = episodes.iter().map(|_| None).collect();
     let mut rows: Vec<Row> = episodes.into_iter().enumerate().map(|(index, episode)| Row::new(index, episode)).collect();
     let grammar = rows.first().filter(|_| sampling.legal_token_mask).map(|row| row.environment.grammar());
     let mut decoding = decoding(policy, &rows, sampling, grammar.as_ref());
     while !rows.is_empty() {
         // [B * 2 turn_tokens]
-        let values = match decoding.turn(policy, &mut rows, sampling)? {
+        let values = match decoding.turn(policy.policy(), &mut rows, sampling)? {
             Decoded::There(values) => read(*values).await?,
             Decoded::Here(values) => values,
         };

@@ -6,15 +6,15 @@
 use super::episode::repeat;
 use super::sampler::play;
 use super::{Episode, Origin, Prefix, RolloutError, Sampling, Trajectory, Turn};
+use crate::cpu::Packed;
 use crate::environment::{Facts, create_named};
 use crate::parallel::{Held, Job, Kind, Packet, text_of};
-use crate::policy::Policy;
 use crate::seed::Draws;
 use crate::vocabulary::Token;
 
 /// Episodes to be played by one core.
 pub(super) struct Shard<'a> {
-    pub policy: &'a Policy,
+    pub policy: &'a Packed,
     /// The policy as other workers know it.
     pub held: Option<Held>,
     pub episodes: Vec<Episode>,
@@ -74,7 +74,7 @@ impl Job for Shard<'_> {
         Some(Packet { kind: Self::KIND, text, numbers: Vec::new(), needs: vec![self.held?] })
     }
 
-    fn answered(&self, answer: &Packet) -> Option<Self::Result> {
+    fn answered(&self, answer: Packet) -> Option<Self::Result> {
         if answer.text == NON_FINITE {
             return Some(Err(RolloutError::NonFinite));
         }
@@ -87,7 +87,7 @@ impl Job for Shard<'_> {
 
 /// Plays episodes described by a packet and gives the actions: for each episode the number of its turns, for each turn its length,
 /// tokens and log-probabilities. Nothing where the packet does not say what to play.
-pub async fn play_packet(policy: &Policy, packet: &Packet) -> Option<Packet> {
+pub async fn play_packet(policy: &Packed, packet: &Packet) -> Option<Packet> {
     let Task { sampling, episodes } = serde_json::from_str(&packet.text).ok()?;
     let known: Vec<usize> = episodes.iter().map(|start| start.actions.len()).collect();
     let episodes = episodes.into_iter().map(|start| start.episode(&sampling)).collect();

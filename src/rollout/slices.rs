@@ -4,14 +4,14 @@
 use super::decoding::{self, Decoded};
 use super::row::Row;
 use super::{RolloutError, Sampling};
-use crate::cpu::{Decoder, Draw, Network, Node};
+use crate::cpu::{Decoder, Draw, Node, Packed};
 use crate::environment::Grammar;
 use crate::policy::Policy;
 use crate::vocabulary::{EOT, Token, TokenSet};
 
 /// What a batch holds while it is decoded.
-pub(super) struct Decoding {
-    decoder: Decoder,
+pub(super) struct Decoding<'a> {
+    decoder: Decoder<'a>,
     grammar: Option<Grammar>,
     /// Where each row has come to, by its index; `None` before it begins.
     nodes: Vec<Option<Node>>,
@@ -26,7 +26,7 @@ struct Active {
     state: usize,
 }
 
-impl decoding::Decoding for Decoding {
+impl decoding::Decoding for Decoding<'_> {
     fn turn(&mut self, _policy: &Policy, rows: &mut [Row], sampling: &Sampling) -> Result<Decoded, RolloutError> {
         let turn_tokens = sampling.limits.turn_tokens;
         let mut packed = vec![0.0; rows.len() * 2 * turn_tokens];
@@ -69,10 +69,10 @@ impl decoding::Decoding for Decoding {
     }
 }
 
-impl Decoding {
+impl<'a> Decoding<'a> {
     /// `None` where the policy's device or shape is not one for slices.
-    pub fn new(policy: &Policy, rows: usize, grammar: Option<&Grammar>) -> Option<Self> {
-        let decoder = Decoder::new(Network::of(policy)?);
+    pub fn new(policy: &'a Packed, rows: usize, grammar: Option<&Grammar>) -> Option<Self> {
+        let decoder = Decoder::new(policy.network()?);
         Some(Decoding { decoder, grammar: grammar.cloned(), nodes: vec![None; rows] })
     }
 

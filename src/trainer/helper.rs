@@ -2,6 +2,7 @@
 
 use burn::tensor::Device;
 
+use crate::cpu::Packed;
 use crate::learner::{gradient_packet, imitation_packet, log_probs_packet};
 use crate::parallel::{Held, Kind, Packet};
 use crate::policy::Policy;
@@ -10,7 +11,7 @@ use crate::rollout::play_packet;
 /// Does jobs on the CPU. Holds the policies that it was given and nothing else.
 #[derive(Default)]
 pub struct Helper {
-    policies: Vec<(Held, Policy)>,
+    policies: Vec<(Held, Packed)>,
 }
 
 impl Helper {
@@ -26,7 +27,7 @@ impl Helper {
                 // Whatever an earlier run called by the new number goes too.
                 self.policies.retain(|(held, _)| kept.contains(held) && held != new);
                 let policy = Policy::from_packet(packet, &Device::flex()).ok_or(HelperError::Malformed)?;
-                self.policies.push((*new, policy));
+                self.policies.push((*new, Packed::new(&policy)));
                 return Ok(None);
             }
             (_, None) => return Err(HelperError::NoPolicy),

@@ -344,14 +344,17 @@ impl Engine {
     /// Hands out a checkpoint, which is at hand after an update, and waits until it is stored.
     async fn save(&self, run: &Run) -> Result<(), JsValue> {
         let checkpoint = run.trainer().checkpoint().await.map_err(words)?;
-        let bytes = checkpoint.to_bytes(Precision::Full).map_err(words)?;
-        // A file is the largest block of all. Room for two more is made sure of while it is there, and given back at once: memory in use
-        // all over finds none in mid-run, and would grow then.
-        if run.trainer().iteration() <= 1 {
-            std::hint::black_box(Vec::<u8>::with_capacity(2 * bytes.len()));
+        let file = checkpoint.file(Precision::Full).map_err(words)?;
+        // The file is put together outside this module's memory.
+        let bytes = Uint8Array::new_with_length(file.length() as u32);
+        let mut end = 0;
+        for piece in file.pieces() {
+            let start = end;
+            end += piece.len() as u32;
+            bytes.subarray(start, end).copy_from(&piece);
         }
         let iteration = run.trainer().iteration() as f64;
-        let stored = self.save.call2(&JsValue::NULL, &iteration.into(), &Uint8Array::from(bytes.as_slice()).into())?;
+        let stored = self.save.call2(&JsValue::NULL, &iteration.into(), &bytes.into())?;
         JsFuture::from(Promise::resolve(&stored)).await?;
         Ok(())
     }

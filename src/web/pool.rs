@@ -61,8 +61,8 @@ impl Line for Others {
         self.0.size()
     }
 
-    fn post(&self, worker: usize, number: u32, packet: &Packet) {
-        let needs = packet.needs.iter().map(|held| held.0).collect();
+    fn post(&self, worker: usize, number: u32, packet: &Packet, needs: &[Held]) {
+        let needs = needs.iter().map(|held| held.0).collect();
         let numbers = Float32Array::from(packet.numbers.as_slice());
         self.0.post(worker, number, packet.kind as u8, &packet.text, numbers, needs);
     }

@@ -11,7 +11,7 @@ use pollster::block_on;
 use turnwise::config::{CreditMethod, ExperimentConfig, KlPlacement, PolicyLoss};
 use turnwise::environment::REGISTRY;
 use turnwise::metrics::Report;
-use turnwise::parallel::{Arrival, Kind, Line, Packet, install, pool};
+use turnwise::parallel::{Arrival, Held, Kind, Line, Packet, install, pool};
 use turnwise::policy::Weights;
 use turnwise::rollout::Trajectory;
 use turnwise::seed::Purpose;
@@ -57,8 +57,9 @@ impl Line for Local {
         self.workers.borrow().len()
     }
 
-    fn post(&self, worker: usize, number: u32, packet: &Packet) {
-        self.inbox.borrow_mut().push_back((worker, number, packet.clone()));
+    fn post(&self, worker: usize, number: u32, packet: &Packet, needs: &[Held]) {
+        let packet = Packet { needs: needs.to_vec(), ..packet.clone() };
+        self.inbox.borrow_mut().push_back((worker, number, packet));
     }
 
     fn arrival(&self, _: Duration) -> Pin<Box<dyn Future<Output = Option<Arrival>> + '_>> {

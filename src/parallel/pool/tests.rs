@@ -18,7 +18,7 @@ impl Line for Noted {
         self.workers
     }
 
-    fn post(&self, worker: usize, number: u32, packet: &Packet) {
+    fn post(&self, worker: usize, number: u32, packet: &Packet, _needs: &[Held]) {
         self.sent.borrow_mut().push((worker, packet.numbers[0] as usize));
         self.owed.borrow_mut().push_back((worker, number));
     }
@@ -59,7 +59,7 @@ impl Job for Sized {
         self.told.then(|| packet(self.size))
     }
 
-    fn answered(&self, _answer: &Packet) -> Option<bool> {
+    fn answered(&self, _answer: Packet) -> Option<bool> {
         Some(false)
     }
 }
