@@ -17,6 +17,7 @@ mod read;
 mod recipe;
 mod setting;
 mod value;
+mod written;
 
 #[cfg(test)]
 pub(crate) mod tests;

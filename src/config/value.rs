@@ -5,25 +5,12 @@ use std::collections::BTreeMap;
 use super::setting::{ChoiceOption, DefaultValue, EnvironmentDeclaration, Kind, Setting};
 
 /// The value of one setting. Whole numbers are numbers too: the declaration knows which is meant.
-#[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "protocol.ts", untagged))]
-#[serde(untagged)]
 pub enum Value {
     Switch(bool),
     Number(f64),
     Choice(String),
-}
-
-impl serde::Serialize for Value {
-    /// Plain JSON values; whole numbers without a decimal point.
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Value::Switch(on) => serializer.serialize_bool(*on),
-            Value::Number(x) if x.fract() == 0.0 && x.abs() <= f64::from(u32::MAX) => serializer.serialize_i64(*x as i64),
-            Value::Number(x) => serializer.serialize_f64(*x),
-            Value::Choice(word) => serializer.serialize_str(word),
-        }
-    }
 }
 
 impl std::fmt::Display for Value {

@@ -12,7 +12,7 @@ use super::optimizer::gradient;
 use super::packet::{Row, pack, row_numbers, unpack, vector};
 use super::{TokenBatch, TrainingExample, UpdateSettings, slices};
 use crate::cpu::Packed;
-use crate::parallel::{Held, Job, Kind, Packet, text_of, wait};
+use crate::parallel::{Held, Job, Kind, Packet, spelled, spelling, wait};
 use crate::readback::read;
 
 /// One micro-batch, not on the device yet.
@@ -116,14 +116,13 @@ impl Job for GradientJob<'_> {
             old: old.is_some(),
             reference: reference.is_some(),
         };
-        let text = text_of(&task, &task.settings)?;
         let mut numbers = row_numbers(examples);
         numbers.extend(weights);
         for constant in [old, reference].into_iter().flatten() {
             let size = constant.dims().iter().product::<usize>();
             numbers.extend(wait(read(constant.clone().reshape([size]))).ok()?);
         }
-        Some(Packet { kind: Self::KIND, text, numbers, needs: vec![self.held?] })
+        Some(Packet { kind: Self::KIND, task: spelled(&task)?, numbers, needs: vec![self.held?] })
     }
 
     fn answered(&self, answer: Packet) -> Option<PartGradient> {
@@ -137,7 +136,7 @@ impl Job for GradientJob<'_> {
 /// Does the gradient job of a packet: gives gradient, sums and deviation as numbers.
 /// Nothing where the packet does not say what to do.
 pub async fn gradient_packet(policy: &Packed, packet: &Packet) -> Option<Packet> {
-    let GradientTask { settings, counts, rows, old, reference } = serde_json::from_str(&packet.text).ok()?;
+    let GradientTask { settings, counts, rows, old, reference } = spelling(&packet.task)?;
     let mut numbers = packet.numbers.as_slice();
     let examples = Row::examples(rows, &mut numbers)?;
     let (weights, mut numbers) = numbers.split_at_checked(examples.len())?;
@@ -183,8 +182,7 @@ impl Job for LogProbsJob<'_> {
     fn packet(&self) -> Option<Packet> {
         let rows = self.examples.iter().map(|example| Row::of(example)).collect();
         let task = LogProbsTask { temperature: self.temperature, slices: self.slices, rows };
-        let text = text_of(&task, &task.temperature)?;
-        Some(Packet { kind: Self::KIND, text, numbers: row_numbers(self.examples), needs: vec![self.held?] })
+        Some(Packet { kind: Self::KIND, task: spelled(&task)?, numbers: row_numbers(self.examples), needs: vec![self.held?] })
     }
 
     fn answered(&self, answer: Packet) -> Option<Tensor<2>> {
@@ -197,16 +195,16 @@ impl Job for LogProbsJob<'_> {
 
 /// Does the log-probability job of a packet. Nothing where the packet does not say what to do.
 pub async fn log_probs_packet(policy: &Packed, packet: &Packet) -> Option<Packet> {
-    let LogProbsTask { temperature, slices, rows } = serde_json::from_str(&packet.text).ok()?;
+    let LogProbsTask { temperature, slices, rows } = spelling(&packet.task)?;
     let examples = Row::examples(rows, &mut packet.numbers.as_slice())?;
     let examples: Vec<&TrainingExample> = examples.iter().collect();
     let found = LogProbsJob { policy, held: None, examples: &examples, temperature, slices }.here().await;
     let size = found.dims().iter().product::<usize>();
     let numbers = read(found.reshape([size])).await.ok()?;
-    Some(Packet { kind: Kind::LogProbs, text: String::new(), numbers, needs: Vec::new() })
+    Some(Packet { kind: Kind::LogProbs, task: Vec::new(), numbers, needs: Vec::new() })
 }
 
-/// A gradient job in words; its numbers are those of the rows, the row weights, then the constants that are there.
+/// A gradient job as other workers are told of it; its numbers are those of the rows, the row weights, then the constants that are there.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct GradientTask {
     settings: UpdateSettings,

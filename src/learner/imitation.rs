@@ -9,7 +9,7 @@ use super::packet::{Row, pack, row_numbers, unpack, vector};
 use super::{LearnerError, Optimizer, OptimizerSettings, TokenBatch, TrainingExample, slices};
 use crate::cpu::Packed;
 use crate::objective::masked_mean;
-use crate::parallel::{self, Held, Job, Kind, Packet};
+use crate::parallel::{self, Held, Job, Kind, Packet, spelled, spelling};
 use crate::policy::{Policy, log_distribution, taken_log_probs};
 use crate::readback::read;
 use crate::seed::{Purpose, RootSeed};
@@ -117,7 +117,7 @@ struct ImitationJob<'a> {
     slices: bool,
 }
 
-/// The job in words.
+/// The job as other workers are told of it.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Task {
     trained: usize,
@@ -143,8 +143,7 @@ impl Job for ImitationJob<'_> {
 
     fn packet(&self) -> Option<Packet> {
         let task = Task { trained: self.trained, rows: self.part.iter().map(|example| Row::of(example)).collect() };
-        let text = serde_json::to_string(&task).ok()?;
-        Some(Packet { kind: Self::KIND, text, numbers: row_numbers(self.part), needs: vec![self.held?] })
+        Some(Packet { kind: Self::KIND, task: spelled(&task)?, numbers: row_numbers(self.part), needs: vec![self.held?] })
     }
 
     fn answered(&self, answer: Packet) -> Option<Self::Result> {
@@ -155,7 +154,7 @@ impl Job for ImitationJob<'_> {
 
 /// Does the imitation job of a packet. Nothing where the packet does not say what to do.
 pub async fn imitation_packet(policy: &Packed, packet: &Packet) -> Option<Packet> {
-    let Task { trained, rows } = serde_json::from_str(&packet.text).ok()?;
+    let Task { trained, rows } = spelling(&packet.task)?;
     let examples = Row::examples(rows, &mut packet.numbers.as_slice())?;
     let part: Vec<&TrainingExample> = examples.iter().collect();
     let (gradient, loss) = ImitationJob { policy, held: None, part: &part, trained, slices: true }.here().await;

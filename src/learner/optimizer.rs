@@ -60,7 +60,8 @@ impl Optimizer {
             State::Slices(momentum) => momentum.step(&self.settings, learning_rate, weights, gradient, scale),
             State::Device(moments) => {
                 let gradient = scale.map_or(gradient.clone(), |scale| gradient * scale);
-                let (weights, state) = self.adam.step(learning_rate, weights, gradient, moments.take().map(|moments| AdamState::new(*moments)));
+                let (weights, state) =
+                    self.adam.step(learning_rate, weights, gradient, moments.take().map(|moments| AdamState::new(*moments)));
                 *moments = state.map(|state| Box::new(state.momentum));
                 weights
             }

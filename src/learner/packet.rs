@@ -4,12 +4,12 @@ use burn::module::Module;
 use burn::tensor::{Tensor, TensorData};
 
 use super::TrainingExample;
-use crate::parallel::{Kind, Packet};
+use crate::parallel::{Kind, Packet, spelled, spelling};
 use crate::policy::Policy;
 use crate::readback::read;
 use crate::vocabulary::{Token, TokenSet};
 
-/// A training example in words; its numbers are the old log-probabilities, then the advantages.
+/// A training example as other workers are told of it; its numbers are the old log-probabilities, then the advantages.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(super) struct Row {
     group: usize,
@@ -55,20 +55,17 @@ pub(super) fn row_numbers(examples: &[&TrainingExample]) -> Vec<f32> {
     examples.iter().flat_map(|example| example.old_log_probs.iter().chain(&example.advantages)).copied().collect()
 }
 
-/// An answer: a gradient, then `figures`, each a vector, as numbers.
+/// An answer: a gradient, and `figures`, each a vector.
 pub(super) async fn pack(kind: Kind, gradient: Tensor<1>, figures: Vec<Tensor<1>>) -> Option<Packet> {
-    let numbers = read(Tensor::cat(std::iter::once(gradient).chain(figures).collect(), 0)).await.ok()?;
-    Some(Packet { kind, text: String::new(), numbers, needs: Vec::new() })
+    let figures = read(Tensor::cat(figures, 0)).await.ok()?;
+    Some(Packet { kind, task: spelled(&figures)?, numbers: read(gradient).await.ok()?, needs: Vec::new() })
 }
 
-/// The gradient of an answer, and the numbers behind it, of which there must be `figures`.
-pub(super) fn unpack(answer: Packet, policy: &Policy, figures: usize) -> Option<(Tensor<1>, Vec<f32>)> {
-    let (mut numbers, length) = (answer.numbers, policy.num_params());
-    if numbers.len() != length + figures {
-        return None;
-    }
-    let found = numbers.split_off(length);
-    Some((vector(numbers, policy), found))
+/// The gradient of an answer, and the figures, of which there must be `count`.
+pub(super) fn unpack(answer: Packet, policy: &Policy, count: usize) -> Option<(Tensor<1>, Vec<f32>)> {
+    let figures: Vec<f32> = spelling(&answer.task)?;
+    let fits = figures.len() == count && answer.numbers.len() == policy.num_params();
+    fits.then(|| (vector(answer.numbers, policy), figures))
 }
 
 /// Numbers as a vector on a policy's device.

@@ -38,6 +38,8 @@ impl Learner {
             self.policy = policy;
             tensors.push(Tensor::cat(vec![sums, deviation, norm], 0));
         }
+        // The next episodes are played by it.
+        self.policy.send_ahead();
         let length = (SUMS + 2) * tensors.len();
         let decode = |values: &[f32]| {
             let steps = values.chunks_exact(SUMS + 2);

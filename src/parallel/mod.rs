@@ -7,7 +7,7 @@
 //! not.
 
 mod pool;
-pub use pool::{Arrival, Held, Kind, Line, Packet, Pool, install, pool, text_of};
+pub use pool::{Arrival, Held, Kind, Line, Packet, Pool, install, pool, spelled, spelling};
 
 use burn::tensor::Device;
 

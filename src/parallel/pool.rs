@@ -43,22 +43,22 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet {
     pub kind: Kind,
-    /// JSON.
-    pub text: String,
-    /// What must arrive to the last bit, or would be long as text.
+    /// What to do, or what came of it, as [`spelled`].
+    pub task: Vec<u8>,
+    /// The bulk of it.
     pub numbers: Vec<f32>,
     /// What the job needs of what the worker was given to keep.
     pub needs: Vec<Held>,
 }
 
-/// A task in words, as JSON; nothing where a number of its `settings` would not come back from its text to the last bit: then the job
-/// is done here.
-pub fn text_of<S: serde::Serialize + serde::de::DeserializeOwned + PartialEq>(
-    task: &impl serde::Serialize,
-    settings: &S,
-) -> Option<String> {
-    let read: S = serde_json::from_str(&serde_json::to_string(settings).ok()?).ok()?;
-    if read == *settings { serde_json::to_string(task).ok() } else { None }
+/// A task or an answer as bytes, in the postcard format, where every number keeps its bits; nothing where it cannot be said.
+pub fn spelled(task: &impl serde::Serialize) -> Option<Vec<u8>> {
+    postcard::to_allocvec(task).ok()
+}
+
+/// What bytes of [`spelled`] say; nothing where they say something else.
+pub fn spelling<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    postcard::from_bytes(bytes).ok()
 }
 
 /// The number of something that other workers keep.
@@ -104,8 +104,8 @@ pub fn pool() -> Option<Rc<Pool>> {
     POOL.with(|installed| installed.borrow().clone())
 }
 
-/// How many kept things a worker has at a time: the policy, the one before the update, the reference, and one in reserve.
-const HELD: usize = 4;
+/// How many kept things a worker has at a time: the policy and the reference. A job needs one of them.
+const HELD: usize = 2;
 
 /// From a worker's answer to the arrival of its next job, measured with two workers and the page on two cores. Jobs that are no
 /// longer than that are handed out further ahead.
@@ -134,6 +134,8 @@ struct State {
 #[derive(Default)]
 struct Worker {
     lost: bool,
+    /// Whether it got a job since something was last sent ahead.
+    worked: bool,
     has: Vec<Held>,
     /// Numbers of the packets that are not answered, and the jobs they are of.
     owes: VecDeque<(u32, usize)>,
@@ -167,11 +169,11 @@ impl Pool {
 
     /// Gives something to keep; jobs name it in [`Packet::needs`]. What is kept already is not sent again. Only the last
     /// few things are kept: those of the jobs at hand must be named before each round of jobs.
-    pub fn hold(&self, text: String, numbers: Vec<f32>) -> Held {
+    pub fn hold(&self, task: Vec<u8>, numbers: Vec<f32>) -> Held {
         let mut state = self.state.borrow_mut();
         let equal =
             |known: &[f32]| known.len() == numbers.len() && known.iter().zip(&numbers).all(|(a, b)| a.to_bits() == b.to_bits());
-        let same = |packet: &Packet| packet.text == text && equal(&packet.numbers);
+        let same = |packet: &Packet| packet.task == task && equal(&packet.numbers);
         if let Some(place) = state.held.iter().position(|(_, packet)| same(packet)) {
             // Used again: the last to be dropped.
             if let Some(known) = state.held.remove(place) {
@@ -182,7 +184,7 @@ impl Pool {
         }
         state.next += 1;
         let held = Held(state.next);
-        state.held.push_back((held, Rc::new(Packet { kind: Kind::Policy, text, numbers, needs: vec![held] })));
+        state.held.push_back((held, Rc::new(Packet { kind: Kind::Policy, task, numbers, needs: vec![held] })));
         if state.held.len() > HELD {
             state.held.pop_front();
         }
@@ -277,24 +279,50 @@ impl Pool {
 
     /// Sends a job, and before it what it needs and the worker does not have.
     fn post(&self, worker: usize, job: usize, packet: &Packet) {
+        self.give(worker, &packet.needs);
+        let number = {
+            let mut state = self.state.borrow_mut();
+            state.next += 1;
+            let number = state.next;
+            let worker = &mut state.workers[worker];
+            worker.owes.push_back((number, job));
+            worker.worked = true;
+            number
+        };
+        self.line.post(worker, number, packet, &packet.needs);
+    }
+
+    /// Sends what is kept, before there are jobs for it, to the workers that got some lately: they unpack it while the caller does
+    /// something else.
+    pub fn send_ahead(&self, held: Held) {
+        let workers = self.state.borrow().workers.len();
+        for worker in 0..workers {
+            let worked = {
+                let worker = &mut self.state.borrow_mut().workers[worker];
+                std::mem::take(&mut worker.worked) && !worker.lost
+            };
+            if worked {
+                self.give(worker, &[held]);
+            }
+        }
+    }
+
+    /// Sends those things of `needs` that a worker does not have.
+    fn give(&self, worker: usize, needs: &[Held]) {
         let mut state = self.state.borrow_mut();
         let kept: Vec<(Held, Rc<Packet>)> = state.held.iter().cloned().collect();
         let has = &mut state.workers[worker].has;
         has.retain(|held| kept.iter().any(|(kept, _)| kept == held));
         let missing: Vec<&(Held, Rc<Packet>)> =
-            kept.iter().filter(|(held, _)| packet.needs.contains(held) && !has.contains(held)).collect();
+            kept.iter().filter(|(held, _)| needs.contains(held) && !has.contains(held)).collect();
         has.extend(missing.iter().map(|(held, _)| *held));
         // Told with what is new: which of the old things may go.
         let keep = has.clone();
-        state.next += 1;
-        let number = state.next;
-        state.workers[worker].owes.push_back((number, job));
         drop(state);
         for (held, thing) in missing {
             let needs: Vec<Held> = std::iter::once(*held).chain(keep.iter().copied().filter(|other| other != held)).collect();
             self.line.post(worker, held.0, thing, &needs);
         }
-        self.line.post(worker, number, packet, &packet.needs);
     }
 
     /// Takes in what has arrived.

@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 
 use super::{Activation, Policy, PolicyConfig};
-use crate::parallel::{self, Held, Packet};
+use crate::parallel::{self, Held, Packet, spelled, spelling};
 use crate::readback::read;
 
 /// What a policy is besides its weights.
@@ -19,13 +19,20 @@ impl Policy {
     pub fn hold(&self) -> Option<Held> {
         let pool = parallel::pool().filter(|_| parallel::cuts(&self.device()))?;
         let numbers = parallel::wait(read(Tensor::cat(self.tensors(), 0))).ok()?;
-        let text = serde_json::to_string(&Shape { policy: self.shape(), outputs: self.head.weight.lazy_shape()[1] }).ok()?;
-        Some(pool.hold(text, numbers))
+        let shape = Shape { policy: self.shape(), outputs: self.head.weight.lazy_shape()[1] };
+        Some(pool.hold(spelled(&shape)?, numbers))
+    }
+
+    /// Gives the policy to the pool's workers, as [`Policy::hold`], before there are jobs for it.
+    pub fn send_ahead(&self) {
+        if let (Some(pool), Some(held)) = (parallel::pool(), self.hold()) {
+            pool.send_ahead(held);
+        }
     }
 
     /// The policy of a packet of [`Policy::hold`], without gradients, on a device; nothing where the packet holds none.
     pub fn from_packet(packet: &Packet, device: &Device) -> Option<Policy> {
-        let Shape { policy, outputs } = serde_json::from_str(&packet.text).ok()?;
+        let Shape { policy, outputs } = spelling(&packet.task)?;
         let fresh = policy.init(device);
         let fresh = if outputs == policy.vocabulary { fresh } else { fresh.with_outputs(outputs) };
         let mut numbers = packet.numbers.as_slice();

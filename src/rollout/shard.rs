@@ -8,7 +8,7 @@ use super::sampler::play;
 use super::{Episode, Origin, Prefix, RolloutError, Sampling, Trajectory, Turn};
 use crate::cpu::Packed;
 use crate::environment::{Facts, create_named};
-use crate::parallel::{Held, Job, Kind, Packet, text_of};
+use crate::parallel::{Held, Job, Kind, Packet, spelled, spelling};
 use crate::seed::Draws;
 use crate::vocabulary::Token;
 
@@ -26,7 +26,7 @@ fn beginnings(episodes: &[Episode]) -> usize {
     episodes.chunk_by(|a, b| a.prefix.tokens == b.prefix.tokens).count()
 }
 
-/// A shard in words.
+/// A shard as other workers are told of it.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Task {
     sampling: Sampling,
@@ -44,8 +44,12 @@ struct Start {
     tool: Draws,
 }
 
-/// Why an answer has no episodes.
-const NON_FINITE: &str = "non_finite";
+/// Whether an answer has episodes.
+#[derive(PartialEq, serde::Serialize, serde::Deserialize)]
+enum Outcome {
+    Played,
+    NonFinite,
+}
 
 impl Job for Shard<'_> {
     const KIND: Kind = Kind::Episodes;
@@ -70,12 +74,12 @@ impl Job for Shard<'_> {
             tool: episode.tool.clone(),
         };
         let task = Task { sampling: self.sampling.clone(), episodes: self.episodes.iter().map(start).collect() };
-        let text = text_of(&task, &task.sampling)?;
-        Some(Packet { kind: Self::KIND, text, numbers: Vec::new(), needs: vec![self.held?] })
+        Some(Packet { kind: Self::KIND, task: spelled(&task)?, numbers: Vec::new(), needs: vec![self.held?] })
     }
 
     fn answered(&self, answer: Packet) -> Option<Self::Result> {
-        if answer.text == NON_FINITE {
+        let outcome: Outcome = spelling(&answer.task)?;
+        if outcome == Outcome::NonFinite {
             return Some(Err(RolloutError::NonFinite));
         }
         let mut numbers = answer.numbers.as_slice();
@@ -88,13 +92,16 @@ impl Job for Shard<'_> {
 /// Plays episodes described by a packet and gives the actions: for each episode the number of its turns, for each turn its length,
 /// tokens and log-probabilities. Nothing where the packet does not say what to play.
 pub async fn play_packet(policy: &Packed, packet: &Packet) -> Option<Packet> {
-    let Task { sampling, episodes } = serde_json::from_str(&packet.text).ok()?;
+    let Task { sampling, episodes } = spelling(&packet.task)?;
     let known: Vec<usize> = episodes.iter().map(|start| start.actions.len()).collect();
     let episodes = episodes.into_iter().map(|start| start.episode(&sampling)).collect();
-    let answer = |text: &str, numbers| Packet { kind: Kind::Episodes, text: text.to_string(), numbers, needs: Vec::new() };
+    let answer = |outcome, numbers| Some(Packet { kind: Kind::Episodes, task: spelled(&outcome)?, numbers, needs: Vec::new() });
     match play(policy, episodes, &sampling).await {
-        Ok(played) => Some(answer("", played.iter().zip(known).flat_map(|(played, known)| actions(played, known)).collect())),
-        Err(RolloutError::NonFinite) => Some(answer(NON_FINITE, Vec::new())),
+        Ok(played) => {
+            let actions = played.iter().zip(known).flat_map(|(played, known)| actions(played, known));
+            answer(Outcome::Played, actions.collect())
+        }
+        Err(RolloutError::NonFinite) => answer(Outcome::NonFinite, Vec::new()),
         Err(RolloutError::Read(_)) => None,
     }
 }

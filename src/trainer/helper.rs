@@ -27,7 +27,10 @@ impl Helper {
                 // Whatever an earlier run called by the new number goes too.
                 self.policies.retain(|(held, _)| kept.contains(held) && held != new);
                 let policy = Policy::from_packet(packet, &Device::flex()).ok_or(HelperError::Malformed)?;
-                self.policies.push((*new, Packed::new(&policy)));
+                let policy = Packed::new(&policy);
+                // Now: whoever sent it is not waiting yet.
+                policy.network();
+                self.policies.push((*new, policy));
                 return Ok(None);
             }
             (_, None) => return Err(HelperError::NoPolicy),

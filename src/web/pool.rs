@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::time::Duration;
 
-use js_sys::{Array, Float32Array, Promise};
+use js_sys::{Array, Float32Array, Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
@@ -20,7 +20,7 @@ extern "C" {
     fn size(this: &BrowserPool) -> usize;
 
     #[wasm_bindgen(method)]
-    fn post(this: &BrowserPool, worker: usize, number: u32, kind: u8, text: &str, numbers: Float32Array, needs: Vec<u32>);
+    fn post(this: &BrowserPool, worker: usize, number: u32, kind: u8, task: Uint8Array, numbers: Float32Array, needs: Vec<u32>);
 
     /// A promise of a [`BrowserArrival`] or `null`.
     #[wasm_bindgen(method)]
@@ -41,7 +41,7 @@ extern "C" {
     fn kind(this: &BrowserArrival) -> u8;
 
     #[wasm_bindgen(method, getter)]
-    fn text(this: &BrowserArrival) -> String;
+    fn task(this: &BrowserArrival) -> Uint8Array;
 
     /// Missing where the worker is gone.
     #[wasm_bindgen(method, getter)]
@@ -63,8 +63,9 @@ impl Line for Others {
 
     fn post(&self, worker: usize, number: u32, packet: &Packet, needs: &[Held]) {
         let needs = needs.iter().map(|held| held.0).collect();
+        let task = Uint8Array::from(packet.task.as_slice());
         let numbers = Float32Array::from(packet.numbers.as_slice());
-        self.0.post(worker, number, packet.kind as u8, &packet.text, numbers, needs);
+        self.0.post(worker, number, packet.kind as u8, task, numbers, needs);
     }
 
     fn arrival(&self, patience: Duration) -> Pin<Box<dyn Future<Output = Option<Arrival>> + '_>> {
@@ -76,7 +77,7 @@ impl Line for Others {
             let (Some(numbers), Some(kind)) = (found.numbers(), Kind::of(found.kind())) else {
                 return Some(Arrival::Lost { worker });
             };
-            let packet = Packet { kind, text: found.text(), numbers: numbers.to_vec(), needs: Vec::new() };
+            let packet = Packet { kind, task: found.task().to_vec(), numbers: numbers.to_vec(), needs: Vec::new() };
             Some(Arrival::Answer { worker, number: found.number(), packet })
         })
     }
@@ -101,16 +102,16 @@ impl Helper {
         Helper { helper: RefCell::default() }
     }
 
-    /// Does a job, one at a time: a promise of `[text, Float32Array]`, or of `null` where there is nothing to answer.
-    pub async fn handle(&self, kind: u8, text: String, numbers: Vec<f32>, needs: Vec<u32>) -> Result<JsValue, JsValue> {
+    /// Does a job, one at a time: a promise of `[Uint8Array, Float32Array]`, or of `null` where there is nothing to answer.
+    pub async fn handle(&self, kind: u8, task: Vec<u8>, numbers: Vec<f32>, needs: Vec<u32>) -> Result<JsValue, JsValue> {
         let kind = Kind::of(kind).ok_or_else(|| JsValue::from_str("a job of no known kind"))?;
-        let packet = Packet { kind, text, numbers, needs: needs.into_iter().map(Held).collect() };
+        let packet = Packet { kind, task, numbers, needs: needs.into_iter().map(Held).collect() };
         let mut helper = self.helper.take();
         let answer = helper.handle(&packet).await;
         self.helper.replace(helper);
         let answer = answer.map_err(|error| JsValue::from_str(&error.to_string()))?;
-        Ok(answer.map_or(JsValue::NULL, |Packet { text, numbers, .. }| {
-            Array::of2(&text.into(), &Float32Array::from(numbers.as_slice()).into()).into()
+        Ok(answer.map_or(JsValue::NULL, |Packet { task, numbers, .. }| {
+            Array::of2(&Uint8Array::from(task.as_slice()).into(), &Float32Array::from(numbers.as_slice()).into()).into()
         }))
     }
 }

@@ -10,9 +10,11 @@ export async function assist({ module, lock }: Assist): Promise<void> {
   await init({ module_or_path: module });
   const helper = new Helper();
   let queue: Promise<void> = Promise.resolve();
-  const work = async ({ number, kind, text, numbers, needs }: Job): Promise<void> => {
-    const answer: [string, Float32Array] | null = await helper.handle(kind, text, numbers, needs);
-    if (answer) say({ type: 'answer', number, kind, text: answer[0], numbers: answer[1] }, [answer[1].buffer]);
+  const work = async ({ number, kind, task, numbers, needs }: Job): Promise<void> => {
+    const answer: [Uint8Array<ArrayBuffer>, Float32Array] | null = await helper.handle(kind, task, numbers, needs);
+    if (!answer) return;
+    const [outcome, figures] = answer;
+    say({ type: 'answer', number, kind, task: outcome, numbers: figures }, [outcome.buffer, figures.buffer]);
   };
   addEventListener('message', ({ data }: MessageEvent<Job>) => {
     queue = queue.then(() => work(data)).catch(error => say({ type: 'broken', detail: String(error) }));

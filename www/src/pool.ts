@@ -1,11 +1,11 @@
 /** Workers that help the training worker: each has an instance of the engine of its own, and does jobs that it is sent. */
 
-/** A job on its way to a helper; its numbers are handed over, not copied. */
+/** A job on its way to a helper; its bytes and numbers are handed over, not copied. */
 export interface Job {
   type: 'job';
   number: number;
   kind: number;
-  text: string;
+  task: Uint8Array<ArrayBuffer>;
   numbers: Float32Array;
   needs: Uint32Array;
 }
@@ -20,7 +20,7 @@ export interface Assist {
 /** What a helper says. */
 export type FromHelper =
   | { type: 'ready' }
-  | { type: 'answer'; number: number; kind: number; text: string; numbers: Float32Array }
+  | { type: 'answer'; number: number; kind: number; task: Uint8Array<ArrayBuffer>; numbers: Float32Array }
   | { type: 'broken'; detail: string };
 
 /** What has come from a helper; without numbers it is gone. */
@@ -28,9 +28,11 @@ interface Arrival {
   worker: number;
   number: number;
   kind: number;
-  text: string;
+  task: Uint8Array<ArrayBuffer>;
   numbers?: Float32Array;
 }
+
+const NOTHING = new Uint8Array();
 
 /** How long a helper may take to get ready, in milliseconds. */
 const READY = 20_000;
@@ -82,11 +84,11 @@ export class Pool {
     void locks?.request(lock, () => this.gone(index, ''));
   }
 
-  post(worker: number, number: number, kind: number, text: string, numbers: Float32Array, needs: Uint32Array): void {
-    const job: Job = { type: 'job', number, kind, text, numbers, needs };
+  post(worker: number, number: number, kind: number, task: Uint8Array<ArrayBuffer>, numbers: Float32Array, needs: Uint32Array): void {
+    const job: Job = { type: 'job', number, kind, task, numbers, needs };
     const helper = this.helpers[worker];
-    if (helper) helper.postMessage(job, [numbers.buffer]);
-    else this.arrived({ worker, number: 0, kind: 0, text: '' });
+    if (helper) helper.postMessage(job, [task.buffer, numbers.buffer]);
+    else this.arrived({ worker, number: 0, kind: 0, task: NOTHING });
   }
 
   /** The next arrival, waited for up to `patience` milliseconds; with 0 what has come is let in, and nothing waited for. */
@@ -112,7 +114,7 @@ export class Pool {
     helper.terminate();
     this.helpers[index] = null;
     this.lost(this.left, detail);
-    this.arrived({ worker: index, number: 0, kind: 0, text: '' });
+    this.arrived({ worker: index, number: 0, kind: 0, task: NOTHING });
   }
 
   private arrived(arrival: Arrival): void {

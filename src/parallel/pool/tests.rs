@@ -33,7 +33,7 @@ impl Line for Noted {
 }
 
 fn packet(number: usize) -> Packet {
-    Packet { kind: Kind::Episodes, text: String::new(), numbers: vec![number as f32], needs: Vec::new() }
+    Packet { kind: Kind::Episodes, task: Vec::new(), numbers: vec![number as f32], needs: Vec::new() }
 }
 
 /// A job of a size that takes as many hundreds of microseconds; `told` says whether it can be described.
