@@ -8,6 +8,7 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_time::Instant;
 
+use super::keeper::{BrowserKeeper, Keeper};
 #[cfg(feature = "cpu")]
 use super::pool;
 use super::protocol::{
@@ -18,7 +19,7 @@ use super::{from_js, to_js};
 use crate::config::{self, ExperimentConfig, WarmStart};
 use crate::device::{Chosen, DeviceReport, open};
 use crate::environment::{REGISTRY, warm_start_name};
-use crate::policy::{Checkpoint, Policy, PolicyConfig, Precision, huggingface};
+use crate::policy::{Checkpoint, Policy, PolicyConfig, huggingface};
 use crate::trainer::{
     Changed, PlayedOn, ResumeError, Run, TrainError, Trainer, TrueCreditRun, imitation, initial_policy, shipped_policy,
 };
@@ -30,7 +31,7 @@ use burn::module::Module;
 pub struct Engine {
     emit: Function,
     warm_start: Function,
-    save: Function,
+    keeper: Keeper,
     #[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "nobody helps on a graphics device"))]
     helpers: Function,
     /// The checkpoint that the next run is to go on from.
@@ -46,15 +47,14 @@ pub struct Engine {
 #[wasm_bindgen]
 impl Engine {
     /// `emit` takes an `Event`. `warm_start` takes the name of a shipped checkpoint and gives a promise of its bytes,
-    /// or of `null`. `save` takes the number of steps done and the bytes of a checkpoint after every step; a promise
-    /// that it gives is waited for. `helpers` gives a promise of the `Pool` of workers that help a run on the CPU, or of `null`.
+    /// or of `null`. `keeper` takes a checkpoint after every step; its promise is waited for. `helpers` gives a promise of the `Pool` of workers that help a run on the CPU, or of `null`.
     #[wasm_bindgen(constructor)]
-    pub fn new(emit: Function, warm_start: Function, save: Function, helpers: Function) -> Engine {
+    pub fn new(emit: Function, warm_start: Function, keeper: BrowserKeeper, helpers: Function) -> Engine {
         console_error_panic_hook::set_once();
         Engine {
             emit,
             warm_start,
-            save,
+            keeper: Keeper::new(keeper),
             helpers,
             checkpoint: RefCell::default(),
             run: Rc::default(),
@@ -160,6 +160,7 @@ impl Engine {
     async fn configure(&self, config: ExperimentConfig, resume: bool) -> Result<(), JsValue> {
         self.run.borrow_mut().take();
         self.measurement.borrow_mut().take();
+        self.keeper.begin();
         // The page has checked its settings; nothing out of bounds gets this far, whoever sends it.
         let config = config::check(&config, REGISTRY).config;
         let opened = self.device.borrow().as_ref().map(|chosen| (chosen.device.clone(), chosen.report.clone()));
@@ -178,7 +179,7 @@ impl Engine {
         run.keep_checkpoints();
         let warm_start = WarmStartReport { source, note, parameters: run.trainer().policy().num_params() };
         let iteration = run.trainer().iteration();
-        self.save(&run).await?;
+        self.keeper.save(&run).await?;
         *self.run.borrow_mut() = Some(run);
         self.send(&Event::Ready { warm_start, iteration })
     }
@@ -323,7 +324,7 @@ impl Engine {
             Ok(result) => {
                 // A report is only told once what it tells of can be gone on from.
                 if result.report.is_some() {
-                    self.save(run).await?;
+                    self.keeper.save(run).await?;
                 }
                 self.send(&Event::Phase {
                     iteration: result.iteration,
@@ -339,24 +340,6 @@ impl Engine {
                 None => Err(words(error)),
             },
         }
-    }
-
-    /// Hands out a checkpoint, which is at hand after an update, and waits until it is stored.
-    async fn save(&self, run: &Run) -> Result<(), JsValue> {
-        let checkpoint = run.trainer().checkpoint().await.map_err(words)?;
-        let file = checkpoint.file(Precision::Full).map_err(words)?;
-        // The file is put together outside this module's memory.
-        let bytes = Uint8Array::new_with_length(file.length() as u32);
-        let mut end = 0;
-        for piece in file.pieces() {
-            let start = end;
-            end += piece.len() as u32;
-            bytes.subarray(start, end).copy_from(&piece);
-        }
-        let iteration = run.trainer().iteration() as f64;
-        let stored = self.save.call2(&JsValue::NULL, &iteration.into(), &bytes.into())?;
-        JsFuture::from(Promise::resolve(&stored)).await?;
-        Ok(())
     }
 
     fn rest(&self, run: Run, reason: StopReason) -> Result<(), JsValue> {
@@ -417,7 +400,7 @@ fn stop_reason(error: &TrainError) -> Option<StopReason> {
     error.non_finite().map(|quantity| StopReason::NonFinite { quantity })
 }
 
-fn words(error: impl std::fmt::Display) -> JsValue {
+pub(super) fn words(error: impl std::fmt::Display) -> JsValue {
     JsValue::from_str(&error.to_string())
 }
 

@@ -13,6 +13,8 @@ mod adapter;
 mod bench;
 #[cfg(all(target_arch = "wasm32", feature = "engine"))]
 mod engine;
+#[cfg(all(target_arch = "wasm32", feature = "engine"))]
+mod keeper;
 #[cfg(all(target_arch = "wasm32", not(feature = "engine")))]
 mod page;
 #[cfg(all(target_arch = "wasm32", feature = "cpu"))]

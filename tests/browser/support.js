@@ -55,6 +55,30 @@ export async function inWorker(within, code) {
   });
 }
 
+/**
+ * From now on the workers of new pages can be asked how much memory their engines have, which only ever grows: a function of a page
+ * that gives the bytes of each engine that is alive, the largest first. The training worker has one, and so has every helper.
+ */
+export async function engineMemory(within) {
+  await inWorker(within, `
+    const made = WebAssembly.instantiate;
+    WebAssembly.instantiate = async (...all) => {
+      const instance = await made.call(WebAssembly, ...all);
+      const { memory } = instance.exports ?? instance.instance.exports;
+      new BroadcastChannel('memory of whom').onmessage = () => new BroadcastChannel('memory').postMessage(memory.buffer.byteLength);
+      return instance;
+    }`);
+  return page => page.evaluate(async () => {
+    const found = [];
+    const answers = new BroadcastChannel('memory');
+    answers.onmessage = ({ data }) => found.push(data);
+    new BroadcastChannel('memory of whom').postMessage(null);
+    await new Promise(done => setTimeout(done, 500));
+    answers.close();
+    return found.sort((a, b) => b - a);
+  });
+}
+
 /** No error was seen, and nothing was asked of another host. */
 export function assertClean({ errors, requests }) {
   assert.deepEqual(errors, []);

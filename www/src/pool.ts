@@ -84,7 +84,14 @@ export class Pool {
     void locks?.request(lock, () => this.gone(index, ''));
   }
 
-  post(worker: number, number: number, kind: number, task: Uint8Array<ArrayBuffer>, numbers: Float32Array, needs: Uint32Array): void {
+  post(
+    worker: number,
+    number: number,
+    kind: number,
+    task: Uint8Array<ArrayBuffer>,
+    numbers: Float32Array,
+    needs: Uint32Array,
+  ): void {
     const job: Job = { type: 'job', number, kind, task, numbers, needs };
     const helper = this.helpers[worker];
     if (helper) helper.postMessage(job, [task.buffer, numbers.buffer]);

@@ -5,25 +5,13 @@
 
 import { findDevice, LoadError, type Loaded, loadEngine } from './engine';
 import { assist } from './helper';
+import { type Checkpoint, type Keep, Keeper } from './keeper';
 import { type Assist, type Job, Pool } from './pool';
-import type {
-  Batch,
-  Command,
-  DeviceChoice,
-  DeviceKind,
-  DeviceReport,
-  Event as EngineEvent,
-  ExperimentConfig,
-  Report,
-} from './protocol';
-import { Storage } from './storage';
+import type { Command, DeviceChoice, DeviceKind, DeviceReport, Event as EngineEvent } from './protocol';
 import type { Engine } from './wasm/cpu/turnwise_cpu.js';
 
 /** The first message: where the page's static files are, and what the first run is to compute on; its engine is fetched at once. */
 export type Start = { type: 'start'; base: string; device: DeviceChoice };
-
-/** Before `configure`: under which name the run is kept in this browser, and the checkpoint that it goes on from. */
-export type Keep = { type: 'keep'; id: string; config: ExperimentConfig; checkpoint: Uint8Array | null };
 
 /** How many workers are to compute on the CPU, this one included; taken in while the run stands still. */
 export type Share = { type: 'share'; workers: number };
@@ -33,12 +21,6 @@ export type Workers = { type: 'workers'; count: number; wanted: number; lost: bo
 
 /** Asks for the policy as files for Hugging Face transformers; the run stands still. */
 export type ExportPolicy = { type: 'export_policy' };
-
-/** After how many steps a run stands, and all that it needs to go on from there. */
-export interface Checkpoint {
-  iteration: number;
-  bytes: Uint8Array;
-}
 
 /** What can break outside the engine's own reports; with the last checkpoint, so that the run can go on in another worker. */
 export type Broken = {
@@ -56,6 +38,8 @@ export type ExportedPolicy = { type: 'policy'; files: [string, Uint8Array][]; de
 
 /** The checkpoint after the last step, or null before there is one. */
 export type LatestCheckpoint = { type: 'checkpoint'; checkpoint: Checkpoint | null };
+
+export type { Checkpoint, Keep };
 
 export type ToWorker = Start | Keep | Share | ExportPolicy | { type: 'send_checkpoint' } | Command;
 export type FromWorker = EngineEvent | Broken | NotKept | ExportedPolicy | LatestCheckpoint | Workers;
@@ -103,72 +87,17 @@ function breakDown(cause: Broken['cause'], error: unknown): void {
     // While shaders are compiled the browser may take seconds to say that the device is gone.
     const lost = deviceLost ?? (cause === 'panic' ? bufferRefused : null);
     const [why, detail]: [Broken['cause'], string] = lost === null ? [cause, words(error)] : ['device_lost', lost];
-    send({ type: 'broken', cause: why, detail, checkpoint: told });
+    send({ type: 'broken', cause: why, detail, checkpoint: keeper.told });
   };
   if (cause === 'panic' && !helping) setTimeout(say, WORD);
   else say();
 }
 
-/** The run that is kept, its last checkpoint, and the last one whose step the page knows of. */
-let kept: Keep | null = null;
-let latest: Checkpoint | null = null;
-let told: Checkpoint | null = null;
-/** The episodes that were credited last, and when some were written last. */
-let credited: Batch | null = null;
-let episodesWritten = Number.NEGATIVE_INFINITY;
-/** Least time between two steps whose episodes are kept, in milliseconds: a copy of 256 of them is not for nothing. */
-const EPISODES_EVERY = 1000;
-/** How long training waits for the last write, in milliseconds: storage that does not answer must not hold it up. */
-const PATIENCE = 2000;
-/** The last write. */
-let writing: Promise<void> = Promise.resolve();
-let storage: Promise<Storage | null> | null = null;
+const keeper = new Keeper(detail => send({ type: 'not_kept', detail }));
 
-function notKept(error: unknown): null {
-  send({ type: 'not_kept', detail: words(error) });
-  return null;
-}
-
-/** Opens the storage once; null where the browser keeps nothing. */
-function opened(): Promise<Storage | null> {
-  storage ??= Storage.open()
-    .then(async found => {
-      await found.tidy();
-      return found;
-    })
-    .catch(notKept);
-  return storage;
-}
-
-/** Writes the last checkpoint with the report of its step and, now and then, its episodes. */
-async function keep({ id, config }: Keep, { iteration, bytes }: Checkpoint, report: Report | null): Promise<void> {
-  const due =
-    report !== null && credited?.iteration === report.iteration && performance.now() - episodesWritten >= EPISODES_EVERY;
-  const batch = due ? credited : null;
-  if (due) episodesWritten = performance.now();
-  const found = await opened();
-  const run = { id, config, updated: Date.now(), iteration, finished: iteration >= config.iterations };
-  try {
-    // Where there is no room for episodes, there may be for what the run goes on from.
-    await found?.keep(run, report, bytes, batch).catch(error => {
-      if (!batch) throw error;
-      episodesWritten = Number.POSITIVE_INFINITY;
-      return found.keep(run, report, bytes, null);
-    });
-  } catch (error) {
-    storage = Promise.resolve(notKept(error));
-  }
-}
-
-/** An event on its way to the page. What belongs to the last checkpoint is written with it. */
+/** An event on its way to the page. */
 function pass(event: EngineEvent): void {
-  const report = event.type === 'phase' ? event.report : null;
-  if ((event.type === 'phase' || event.type === 'episodes') && event.batch?.credit) credited = event.batch;
-  if (kept && latest && (report || event.type === 'ready')) {
-    const [run, checkpoint] = [kept, latest];
-    told = latest;
-    writing = writing.then(() => keep(run, checkpoint, report));
-  }
+  keeper.note(event);
   send(event);
 }
 
@@ -248,12 +177,6 @@ async function helpers(): Promise<Pool | null> {
   return pool;
 }
 
-/** Waits for the last write before a step that comes too fast for it. */
-function save(iteration: number, bytes: Uint8Array): Promise<void> {
-  latest = { iteration, bytes };
-  return Promise.race([writing, new Promise<void>(resolve => setTimeout(resolve, PATIENCE))]);
-}
-
 /** The engine's code for a kind of device; the page sees it arrive. */
 function load(kind: DeviceKind): Promise<Loaded> {
   return loadEngine(kind, (done, total) => send({ type: 'progress', stage: 'download', done, total }));
@@ -265,7 +188,7 @@ async function engineFor(kind: DeviceKind): Promise<Engine> {
   if (known) return known;
   const loaded = await load(kind);
   if (kind === 'cpu') module = loaded.module;
-  const started = new loaded.exports.Engine(pass, warmStart, save, helpers);
+  const started = new loaded.exports.Engine(pass, warmStart, keeper, helpers);
   engines.set(kind, started);
   return started;
 }
@@ -323,17 +246,16 @@ addEventListener('message', ({ data }: MessageEvent<ToWorker | Assist | Job>) =>
       if (data.type === 'start') {
         base = data.base;
         await start(data.device);
-      } else if (data.type === 'keep') {
-        [kept, latest, told, credited] = [data, null, null, null];
-        episodesWritten = Number.NEGATIVE_INFINITY;
-      } else if (data.type === 'share') {
+      } else if (data.type === 'keep') keeper.begin(data);
+      else if (data.type === 'share') {
         wanted = data.workers;
         await engine?.share();
       } else if (data.type === 'configure') {
         await open(data.device);
-        if (kept?.checkpoint) engine?.hand_over(kept.checkpoint);
+        const checkpoint = keeper.run?.checkpoint;
+        if (checkpoint) engine?.hand_over(checkpoint);
         await engine?.handle(data);
-      } else if (data.type === 'send_checkpoint') send({ type: 'checkpoint', checkpoint: told });
+      } else if (data.type === 'send_checkpoint') send({ type: 'checkpoint', checkpoint: keeper.told });
       else if (!engine) return;
       else if (data.type === 'export_policy') await exportPolicy(engine);
       else await engine.handle(data);
