@@ -1,12 +1,11 @@
 //! Checkpoints on their way out of the engine.
 
-use std::cell::Cell;
-
 use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
 use super::engine::words;
+use super::room::Room;
 use crate::policy::Precision;
 use crate::trainer::Run;
 
@@ -27,20 +26,17 @@ extern "C" {
 /// Hands out a checkpoint of every step of a run.
 pub(super) struct Keeper {
     browser: BrowserKeeper,
-    /// Checkpoints since the run began.
-    saved: Cell<u32>,
-    /// The module's memory with the room that was taken last.
-    room: Cell<usize>,
+    room: Room,
 }
 
 impl Keeper {
     pub fn new(browser: BrowserKeeper) -> Self {
-        Keeper { browser, saved: Cell::default(), room: Cell::default() }
+        Keeper { browser, room: Room::default() }
     }
 
     /// There is a new run.
     pub fn begin(&self) {
-        self.saved.set(0);
+        self.room.begin();
     }
 
     /// Hands out the checkpoint, which is at hand after an update, and waits until the one before is stored.
@@ -58,36 +54,9 @@ impl Keeper {
             end += piece.len() as u32;
             bytes.subarray(start, end).copy_from(&piece);
         }
-        self.saved.set(self.saved.get() + 1);
-        if self.saved.get() == SETTLED && self.room.get() < memory() {
-            take_room();
-            self.room.set(memory());
-        }
+        self.room.step();
         let iteration = run.trainer().iteration() as f64;
         JsFuture::from(self.browser.save(iteration, &bytes)).await?;
         Ok(())
     }
 }
-
-/// With as many checkpoints all that a step needs has been needed: weights and moments before an update, policies that other workers
-/// keep.
-const SETTLED: u32 = 5;
-
-/// Makes sure of some memory and gives it back at once. A module's memory never shrinks, and what steps need differs a little: how long
-/// their episodes are, when other workers answer, and where there is room between what is in use. Without any to spare it would grow in
-/// mid-run now and then.
-fn take_room() {
-    let mut room = Vec::<u8>::new();
-    // Where there is none, there is none.
-    let _ = room.try_reserve_exact((memory() / 4).min(MOST_ROOM));
-    std::hint::black_box(room);
-}
-
-/// That this module has, in bytes.
-fn memory() -> usize {
-    core::arch::wasm32::memory_size::<0>() * PAGE
-}
-
-/// In bytes.
-const PAGE: usize = 65_536;
-const MOST_ROOM: usize = 16 << 20;

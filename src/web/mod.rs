@@ -20,6 +20,8 @@ mod page;
 #[cfg(all(target_arch = "wasm32", feature = "cpu"))]
 mod pool;
 #[cfg(all(target_arch = "wasm32", feature = "engine"))]
+mod room;
+#[cfg(all(target_arch = "wasm32", feature = "engine"))]
 mod turn;
 
 /// A value for JavaScript: plain objects, numbers and arrays; `None` becomes `null`.

@@ -8,6 +8,7 @@ use js_sys::{Array, Float32Array, Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
+use super::room::Room;
 use crate::parallel::{self, Arrival, Held, Kind, Line, Packet};
 use crate::trainer;
 
@@ -91,6 +92,7 @@ impl Line for Others {
 #[wasm_bindgen]
 pub struct Helper {
     helper: RefCell<trainer::Helper>,
+    room: Room,
 }
 
 #[wasm_bindgen]
@@ -99,7 +101,7 @@ impl Helper {
     #[wasm_bindgen(constructor)]
     pub fn new() -> Helper {
         console_error_panic_hook::set_once();
-        Helper { helper: RefCell::default() }
+        Helper { helper: RefCell::default(), room: Room::default() }
     }
 
     /// Does a job, one at a time: a promise of `[Uint8Array, Float32Array]`, or of `null` where there is nothing to answer.
@@ -109,6 +111,10 @@ impl Helper {
         let mut helper = self.helper.take();
         let answer = helper.handle(&packet).await;
         self.helper.replace(helper);
+        if kind == Kind::Policy {
+            // A step's.
+            self.room.step();
+        }
         let answer = answer.map_err(|error| JsValue::from_str(&error.to_string()))?;
         Ok(answer.map_or(JsValue::NULL, |Packet { task, numbers, .. }| {
             Array::of2(&Uint8Array::from(task.as_slice()).into(), &Float32Array::from(numbers.as_slice()).into()).into()

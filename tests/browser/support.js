@@ -57,7 +57,7 @@ export async function inWorker(within, code) {
 
 /**
  * From now on the workers of new pages can be asked how much memory their engines have, which only ever grows: a function of a page
- * that gives the bytes of each engine that is alive, the largest first. The training worker has one, and so has every helper.
+ * that gives the bytes of each engine that is alive, the largest first. Not those of helpers, whose script does not come by here.
  */
 export async function engineMemory(within) {
   await inWorker(within, `
