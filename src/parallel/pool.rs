@@ -171,9 +171,8 @@ impl Pool {
     /// few things are kept: those of the jobs at hand must be named before each round of jobs.
     pub fn hold(&self, task: Vec<u8>, numbers: Vec<f32>) -> Held {
         let mut state = self.state.borrow_mut();
-        let equal =
-            |known: &[f32]| known.len() == numbers.len() && known.iter().zip(&numbers).all(|(a, b)| a.to_bits() == b.to_bits());
-        let same = |packet: &Packet| packet.task == task && equal(&packet.numbers);
+        let bits: &[u32] = bytemuck::cast_slice(&numbers);
+        let same = |packet: &Packet| packet.task == task && bytemuck::cast_slice::<f32, u32>(&packet.numbers) == bits;
         if let Some(place) = state.held.iter().position(|(_, packet)| same(packet)) {
             // Used again: the last to be dropped.
             if let Some(known) = state.held.remove(place) {

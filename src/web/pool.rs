@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::time::Duration;
 
-use js_sys::{Array, Float32Array, Promise, Uint8Array};
+use js_sys::{Array, Float32Array, Function, Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
@@ -22,6 +22,14 @@ extern "C" {
 
     #[wasm_bindgen(method)]
     fn post(this: &BrowserPool, worker: usize, number: u32, kind: u8, task: Uint8Array, numbers: Float32Array, needs: Vec<u32>);
+
+    /// An array of numbers, to be written over.
+    #[wasm_bindgen(method)]
+    fn room(this: &BrowserPool, length: usize) -> Float32Array;
+
+    /// The numbers of an arrival were taken in.
+    #[wasm_bindgen(method)]
+    fn keep(this: &BrowserPool, numbers: Float32Array);
 
     /// A promise of a [`BrowserArrival`] or `null`.
     #[wasm_bindgen(method)]
@@ -65,7 +73,8 @@ impl Line for Others {
     fn post(&self, worker: usize, number: u32, packet: &Packet, needs: &[Held]) {
         let needs = needs.iter().map(|held| held.0).collect();
         let task = Uint8Array::from(packet.task.as_slice());
-        let numbers = Float32Array::from(packet.numbers.as_slice());
+        let numbers = self.0.room(packet.numbers.len());
+        numbers.copy_from(&packet.numbers);
         self.0.post(worker, number, packet.kind as u8, task, numbers, needs);
     }
 
@@ -79,6 +88,7 @@ impl Line for Others {
                 return Some(Arrival::Lost { worker });
             };
             let packet = Packet { kind, task: found.task().to_vec(), numbers: numbers.to_vec(), needs: Vec::new() };
+            self.0.keep(numbers);
             Some(Arrival::Answer { worker, number: found.number(), packet })
         })
     }
@@ -92,16 +102,17 @@ impl Line for Others {
 #[wasm_bindgen]
 pub struct Helper {
     helper: RefCell<trainer::Helper>,
+    arrays: Function,
     room: Room,
 }
 
 #[wasm_bindgen]
 impl Helper {
-    /// Holds nothing yet.
+    /// Holds nothing yet. `arrays` gives a `Float32Array` of a length, to be written over.
     #[wasm_bindgen(constructor)]
-    pub fn new() -> Helper {
+    pub fn new(arrays: Function) -> Helper {
         console_error_panic_hook::set_once();
-        Helper { helper: RefCell::default(), room: Room::default() }
+        Helper { helper: RefCell::default(), arrays, room: Room::default() }
     }
 
     /// Does a job, one at a time: a promise of `[Uint8Array, Float32Array]`, or of `null` where there is nothing to answer.
@@ -116,8 +127,9 @@ impl Helper {
             self.room.step();
         }
         let answer = answer.map_err(|error| JsValue::from_str(&error.to_string()))?;
-        Ok(answer.map_or(JsValue::NULL, |Packet { task, numbers, .. }| {
-            Array::of2(&Uint8Array::from(task.as_slice()).into(), &Float32Array::from(numbers.as_slice()).into()).into()
-        }))
+        let Some(Packet { task, numbers, .. }) = answer else { return Ok(JsValue::NULL) };
+        let array: Float32Array = self.arrays.call1(&JsValue::NULL, &numbers.len().into())?.unchecked_into();
+        array.copy_from(&numbers);
+        Ok(Array::of2(&Uint8Array::from(task.as_slice()).into(), &array.into()).into())
     }
 }

@@ -4,6 +4,7 @@
  */
 
 import type { Batch, Event as EngineEvent, ExperimentConfig, Report } from './protocol';
+import { Spare } from './spare';
 import { Storage } from './storage';
 
 /** Before `configure`: under which name the run is kept in this browser, and the checkpoint that it goes on from. */
@@ -36,9 +37,9 @@ export class Keeper {
   /** The last write. */
   private writing: Promise<void> = Promise.resolve();
   private storage: Promise<Storage | null> | null = null;
-  /** How many need an array, and arrays that nobody needs: memory that is new costs more than what is written into it. */
+  /** How many need the array of a checkpoint. */
   private readonly uses = new Map<Uint8Array, number>();
-  private readonly spare: Uint8Array[] = [];
+  private readonly spare = new Spare<Uint8Array>(length => new Uint8Array(length), SPARE);
 
   /** `notKept` is told, once, why nothing can be kept. */
   constructor(private readonly notKept: (detail: string) => void) {}
@@ -59,8 +60,7 @@ export class Keeper {
 
   /** Room for the bytes of a checkpoint; what is in it is to be written over. */
   room(length: number): Uint8Array {
-    const place = this.spare.findIndex(bytes => bytes.length === length);
-    return (place < 0 ? null : this.spare.splice(place, 1)[0]) ?? new Uint8Array(length);
+    return this.spare.room(length);
   }
 
   /** Takes the checkpoint of a step. Waits for the last write before a step that comes too fast for it. */
@@ -135,7 +135,6 @@ export class Keeper {
       return;
     }
     this.uses.delete(bytes);
-    this.spare.unshift(bytes);
-    this.spare.length = Math.min(this.spare.length, SPARE);
+    this.spare.keep(bytes);
   }
 }

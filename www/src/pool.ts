@@ -1,13 +1,17 @@
 /** Workers that help the training worker: each has an instance of the engine of its own, and does jobs that it is sent. */
 
+import { Spare, WORTH_KEEPING } from './spare';
+
 /** A job on its way to a helper; its bytes and numbers are handed over, not copied. */
 export interface Job {
   type: 'job';
   number: number;
   kind: number;
   task: Uint8Array<ArrayBuffer>;
-  numbers: Float32Array;
+  numbers: Float32Array<ArrayBuffer>;
   needs: Uint32Array;
+  /** An array that the helper may write an answer into. */
+  spare: Float32Array<ArrayBuffer> | null;
 }
 
 /** The first message to a helper: the engine, compiled, and the name of the lock that it holds while it lives. */
@@ -20,7 +24,7 @@ export interface Assist {
 /** What a helper says. */
 export type FromHelper =
   | { type: 'ready' }
-  | { type: 'answer'; number: number; kind: number; task: Uint8Array<ArrayBuffer>; numbers: Float32Array }
+  | { type: 'answer'; number: number; kind: number; task: Uint8Array<ArrayBuffer>; numbers: Float32Array<ArrayBuffer> }
   | { type: 'broken'; detail: string };
 
 /** What has come from a helper; without numbers it is gone. */
@@ -29,10 +33,13 @@ interface Arrival {
   number: number;
   kind: number;
   task: Uint8Array<ArrayBuffer>;
-  numbers?: Float32Array;
+  numbers?: Float32Array<ArrayBuffer>;
 }
 
 const NOTHING = new Uint8Array();
+
+/** Arrays of numbers that are kept besides one for each helper. */
+const SPARE = 4;
 
 /** How long a helper may take to get ready, in milliseconds. */
 const READY = 20_000;
@@ -46,15 +53,20 @@ export class Pool {
   private waiting: (() => void) | null = null;
   private turns: (() => void)[] = [];
   private readonly channel = new MessageChannel();
+  private readonly spare: Spare<Float32Array<ArrayBuffer>>;
 
   /** `lost` is told of every helper that is gone, and how many are left. */
-  private constructor(private readonly lost: (left: number, detail: string) => void) {
+  private constructor(
+    count: number,
+    private readonly lost: (left: number, detail: string) => void,
+  ) {
+    this.spare = new Spare(length => new Float32Array(length), count + SPARE);
     this.channel.port1.onmessage = () => this.turns.shift()?.();
   }
 
   /** Starts helpers and waits until they are ready. Those that do not get ready are not counted. */
   static async start(count: number, module: WebAssembly.Module, lost: (left: number, detail: string) => void): Promise<Pool> {
-    const pool = new Pool(lost);
+    const pool = new Pool(count, lost);
     const started = await Promise.all(Array.from({ length: count }, () => begin(module)));
     for (const helper of started) if (helper) pool.add(helper);
     return pool;
@@ -84,17 +96,30 @@ export class Pool {
     void locks?.request(lock, () => this.gone(index, ''));
   }
 
+  /** An array of numbers, to be written over. */
+  room(length: number): Float32Array<ArrayBuffer> {
+    return this.spare.room(length);
+  }
+
+  /** The numbers of an arrival were taken in. */
+  keep(numbers: Float32Array<ArrayBuffer>): void {
+    if (numbers.length >= WORTH_KEEPING) this.spare.keep(numbers);
+  }
+
   post(
     worker: number,
     number: number,
     kind: number,
     task: Uint8Array<ArrayBuffer>,
-    numbers: Float32Array,
+    numbers: Float32Array<ArrayBuffer>,
     needs: Uint32Array,
   ): void {
-    const job: Job = { type: 'job', number, kind, task, numbers, needs };
     const helper = this.helpers[worker];
-    if (helper) helper.postMessage(job, [task.buffer, numbers.buffer]);
+    // More of them come with answers than go with policies, one to each helper.
+    const spare = numbers.length < WORTH_KEEPING && this.spare.count > this.helpers.length ? this.spare.take() : null;
+    const job: Job = { type: 'job', number, kind, task, numbers, needs, spare };
+    const moved = [task.buffer, numbers.buffer, ...(spare ? [spare.buffer] : [])];
+    if (helper) helper.postMessage(job, moved);
     else this.arrived({ worker, number: 0, kind: 0, task: NOTHING });
   }
 
