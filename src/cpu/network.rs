@@ -102,6 +102,11 @@ impl Network {
         ((0..self.layout.layers).map(block).collect(), panels(self.head_matrix()))
     }
 
+    /// Packs what backward passes need, which the first of them would do.
+    pub fn pack_backward(&self) {
+        self.transposed();
+    }
+
     fn transposed(&self) -> &Transposed {
         self.transposed.get_or_init(|| {
             let (layers, head) = self.pack(|matrix| matrix.transposed());

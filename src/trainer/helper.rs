@@ -12,6 +12,8 @@ use crate::rollout::play_packet;
 #[derive(Default)]
 pub struct Helper {
     policies: Vec<(Held, Packed)>,
+    /// Whether a gradient was asked for since the last policy came.
+    trains: bool,
 }
 
 impl Helper {
@@ -20,6 +22,7 @@ impl Helper {
     /// # Errors
     /// When the packet cannot be understood or names a policy that is not here: then this helper is of no use.
     pub async fn handle(&mut self, packet: &Packet) -> Result<Option<Packet>, HelperError> {
+        self.trains |= matches!(packet.kind, Kind::Gradient | Kind::Imitation);
         let found = packet.needs.first().and_then(|held| self.policies.iter().find(|(known, _)| known == held));
         let answer = match (packet.kind, found) {
             (Kind::Policy, _) => {
@@ -29,7 +32,9 @@ impl Helper {
                 let policy = Policy::from_packet(packet, &Device::flex()).ok_or(HelperError::Malformed)?;
                 let policy = Packed::new(&policy);
                 // Now: whoever sent it is not waiting yet.
-                policy.network();
+                if let (Some(network), true) = (policy.network(), std::mem::take(&mut self.trains)) {
+                    network.pack_backward();
+                }
                 self.policies.push((*new, policy));
                 return Ok(None);
             }
