@@ -32,6 +32,10 @@ impl Momentum {
         None
     }
 
+    pub fn finite(&self) -> bool {
+        match *self {}
+    }
+
     pub fn numbers(&self) -> (usize, [&[f32]; 2]) {
         match *self {}
     }

@@ -69,6 +69,11 @@ impl Optimizer {
         (policy.with_tensor(weights), norm)
     }
 
+    /// Whether the last step gave a weight that is not finite, where that is known without a read: on the CPU.
+    pub(super) fn broke(&self) -> bool {
+        matches!(&self.state, State::Slices(momentum) if !momentum.finite())
+    }
+
     /// Weights and moments for a checkpoint. One read, none where they lie in memory.
     ///
     /// # Errors

@@ -30,7 +30,8 @@ impl Learner {
         let parts = self.parts(examples, weights).await;
         let mut tensors = Vec::new();
         for _ in 0..self.settings.inner_epochs {
-            let (held, policy) = (self.policy.hold(), &Packed::new(&self.policy));
+            let known = self.sent.take().filter(|&held| parallel::pool().is_some_and(|pool| pool.holds(held)));
+            let (held, policy) = (known.or_else(|| self.policy.hold()), &Packed::new(&self.policy));
             let job = |part| GradientJob { policy, held, part, counts, settings: &self.settings };
             let results = parallel::all(&self.device, parts.iter().map(job).collect()).await.into_iter();
             let Some(PartGradient { gradient, sums, deviation }) = results.reduce(PartGradient::and) else { break };
@@ -39,7 +40,7 @@ impl Learner {
             tensors.push(Tensor::cat(vec![sums, deviation, norm], 0));
         }
         // The next episodes are played by it.
-        self.policy.send_ahead();
+        self.sent = self.policy.send_ahead();
         let length = (SUMS + 2) * tensors.len();
         let decode = |values: &[f32]| {
             let steps = values.chunks_exact(SUMS + 2);

@@ -112,13 +112,19 @@ pub(super) struct Momentum {
     time: usize,
     first: Arc<Vec<f32>>,
     second: Arc<Vec<f32>>,
+    finite: bool,
 }
 
 impl Momentum {
     /// Before the first step of a policy; `None` where it does not lie in the CPU's memory.
     pub fn zeros(policy: &Policy) -> Option<Self> {
         let zeros = || Arc::new(vec![0.0; policy.num_params()]);
-        parallel::cuts(&policy.device()).then(|| Momentum { time: 0, first: zeros(), second: zeros() })
+        parallel::cuts(&policy.device()).then(|| Momentum { time: 0, first: zeros(), second: zeros(), finite: true })
+    }
+
+    /// Whether all weights after the last step are finite.
+    pub fn finite(&self) -> bool {
+        self.finite
     }
 
     /// Steps done, first and second moments.
@@ -128,7 +134,7 @@ impl Momentum {
 
     /// Goes on from these.
     pub fn restore(&mut self, time: usize, [first, second]: [Vec<f32>; 2]) {
-        *self = Momentum { time, first: Arc::new(first), second: Arc::new(second) };
+        *self = Momentum { time, first: Arc::new(first), second: Arc::new(second), finite: true };
     }
 
     /// A step on weights, with a gradient that is multiplied by `scale` (`[1]`) first: the weights after it.
@@ -148,6 +154,7 @@ impl Momentum {
         let scale = scale.map_or(Some(1.0), |scale| look(scale).ok()?.first().copied());
         let (Ok(mut weights), Ok(gradient), Some(scale)) = (look(weights), look(gradient), scale) else {
             // Seen as any update that gives no numbers.
+            self.finite = false;
             return tensor(vec![f32::NAN; self.first.len()]);
         };
         self.time += 1;
@@ -160,7 +167,7 @@ impl Momentum {
             time: self.time as i32,
         };
         let (first, second) = (Arc::make_mut(&mut self.first), Arc::make_mut(&mut self.second));
-        cpu::adam(step, &gradient, cpu::State { weights: &mut weights, first, second });
+        self.finite = cpu::adam(step, &gradient, cpu::State { weights: &mut weights, first, second });
         tensor(weights)
     }
 }

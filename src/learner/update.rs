@@ -9,7 +9,7 @@ use super::loss::{Counts, SUMS};
 use super::optimizer::named_state;
 use super::{Optimizer, TrainingExample, UpdateSettings, UpdateStatistics};
 use crate::objective::row_weights;
-use crate::parallel;
+use crate::parallel::{self, Held};
 use crate::policy::{CheckpointError, Moments, Policy, Weights};
 use crate::readback::{ReadError, read};
 
@@ -34,6 +34,8 @@ pub struct Learner {
     before: Option<Before>,
     /// Whether updates read the new weights and moments back with their figures, where those do not lie in memory already.
     keep: bool,
+    /// The current policy as other workers know it, where it was sent to them after the last update.
+    pub(super) sent: Option<Held>,
     /// What the last update read back so; it is the state of the current policy.
     kept: Option<(Weights, Moments)>,
     pub(super) settings: UpdateSettings,
@@ -73,6 +75,7 @@ impl Learner {
             fused,
             before: None,
             keep: false,
+            sent: None,
             kept: None,
             settings,
             device,
@@ -108,7 +111,7 @@ impl Learner {
         {
             self.fused = None;
         }
-        (self.before, self.kept) = (None, None);
+        (self.before, self.sent, self.kept) = (None, None, None);
         Ok(())
     }
 
@@ -167,7 +170,7 @@ impl Learner {
     }
 
     fn go_back(&mut self, before: Before) {
-        (self.policy, self.optimizer) = (before.policy, before.optimizer);
+        (self.policy, self.optimizer, self.sent) = (before.policy, before.optimizer, None);
         if let (Some(fused), Some(state)) = (&mut self.fused, before.state) {
             fused.state = state;
         }
@@ -213,8 +216,7 @@ impl Learner {
         let result = read(report).await.map_err(LearnerError::from).and_then(|values| {
             let (figures, state) = values.split_at(length.min(values.len()));
             let statistics = statistics(&decode(figures), counts, &self.settings)?;
-            let at_hand = if self.keep { self.policy.numbers().unwrap_or_default() } else { Vec::new() };
-            if state.iter().chain(&at_hand).any(|value| !value.is_finite()) {
+            if (self.keep && self.optimizer.broke()) || state.iter().any(|value| !value.is_finite()) {
                 return Err(LearnerError::NonFinite("a weight"));
             }
             Ok((statistics, (!state.is_empty()).then(|| self.named_state(time, state))))

@@ -7,7 +7,7 @@
 //! not.
 
 mod pool;
-pub use pool::{Arrival, Held, Kind, Line, Packet, Pool, install, pool, spelled, spelling};
+pub use pool::{Arrival, Held, Kind, Line, Packet, Pool, install, pool, spelled, spelling, while_waiting};
 
 use burn::tensor::Device;
 

@@ -91,6 +91,14 @@ pub trait Line {
 
 thread_local! {
     static POOL: RefCell<Option<Rc<Pool>>> = const { RefCell::new(None) };
+    static ERRAND: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+}
+
+/// Something to do for whoever has to wait for other workers in the jobs that come next. Where nobody waits it is not done.
+pub fn while_waiting(errand: impl FnOnce() + 'static) {
+    if pool().is_some() {
+        ERRAND.set(Some(Box::new(errand)));
+    }
 }
 
 /// From now on the jobs of this thread are shared with these workers; with none they are done as without a pool.
@@ -215,11 +223,17 @@ impl Pool {
                 }
                 continue;
             }
+            if self.owed()
+                && let Some(errand) = ERRAND.take()
+            {
+                errand();
+            }
             let longest = work.times.iter().max().copied().unwrap_or_default();
             if !self.await_one(&mut work, (longest * PATIENCE).max(LEAST_PATIENCE)).await {
                 break;
             }
         }
+        ERRAND.take();
         if !work.times.is_empty() {
             let average = work.times.iter().sum::<Duration>() / work.times.len() as u32;
             self.state.borrow_mut().took[J::KIND as usize] = Some(average);
@@ -289,6 +303,11 @@ impl Pool {
             number
         };
         self.line.post(worker, number, packet, &packet.needs);
+    }
+
+    /// Whether something is kept still; naming it in jobs makes it no younger.
+    pub fn holds(&self, held: Held) -> bool {
+        self.state.borrow().held.iter().any(|(known, _)| *known == held)
     }
 
     /// Sends what is kept, before there are jobs for it, to the workers that got some lately: they unpack it while the caller does

@@ -24,10 +24,10 @@ impl Policy {
     }
 
     /// Gives the policy to the pool's workers, as [`Policy::hold`], before there are jobs for it.
-    pub fn send_ahead(&self) {
-        if let (Some(pool), Some(held)) = (parallel::pool(), self.hold()) {
-            pool.send_ahead(held);
-        }
+    pub fn send_ahead(&self) -> Option<Held> {
+        let (pool, held) = (parallel::pool()?, self.hold()?);
+        pool.send_ahead(held);
+        Some(held)
     }
 
     /// The policy of a packet of [`Policy::hold`], without gradients, on a device; nothing where the packet holds none.

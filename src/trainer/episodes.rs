@@ -59,6 +59,34 @@ impl GroupStart {
     }
 }
 
+/// All that a training step plays, which does not depend on the policy.
+pub struct Plan {
+    pub iteration: usize,
+    /// Where each group starts.
+    pub starts: Vec<GroupStart>,
+    /// Those of the groups, then the held-out ones.
+    pub episodes: Vec<Episode>,
+}
+
+impl Plan {
+    /// The plan of a step.
+    pub fn new(config: &ExperimentConfig, iteration: usize) -> Self {
+        let starts: Vec<GroupStart> = (0..config.groups).map(|group| GroupStart::new(config, iteration, group as u32)).collect();
+        let mut episodes = training_episodes(config, iteration, starts.iter().enumerate());
+        episodes.extend(held_out_episodes(config, config.held_out));
+        Plan { iteration, starts, episodes }
+    }
+}
+
+/// The episodes of groups, with the index of each.
+pub fn training_episodes<'a>(
+    config: &ExperimentConfig,
+    iteration: usize,
+    starts: impl Iterator<Item = (usize, &'a GroupStart)>,
+) -> Vec<Episode> {
+    starts.flat_map(|(group, start)| start.episodes(config, iteration, group)).collect()
+}
+
 /// The held-out questions: the same, with the same draws, in every step.
 pub fn held_out_episodes(config: &ExperimentConfig, count: usize) -> impl Iterator<Item = Episode> {
     let root = RootSeed(config.seed);

@@ -21,6 +21,9 @@ pub use run::{PhaseResult, Run, frozen};
 pub use true_credit::TrueCreditRun;
 pub use warm_start::{WarmStartError, imitation, initial_policy, shipped_policy};
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use web_time::Instant;
 
 use crate::config::{CreditMethod, ExperimentConfig, KlPlacement, NoSignalGroups};
@@ -29,10 +32,11 @@ use crate::environment;
 use crate::learner::{Critic, CriticSettings, Learner, LearnerError, TrainingExample, UpdateSettings, UpdateStatistics};
 use crate::metrics::{Report, summarise_episodes};
 use crate::objective::trained_trajectories;
+use crate::parallel;
 use crate::policy::Policy;
 use crate::reward::{self, RewardTable};
 use crate::rollout::{Episode, GroupInfo, RolloutError, Sampling, Trajectory, roll_out};
-use episodes::held_out_episodes;
+use episodes::{Plan, held_out_episodes, training_episodes};
 
 /// A run in progress.
 pub struct Trainer {
@@ -42,6 +46,8 @@ pub struct Trainer {
     critic: Option<Critic>,
     question_types: usize,
     iteration: usize,
+    /// What the next step plays, where there was time to plan it.
+    plan: Rc<RefCell<Option<Plan>>>,
 }
 
 /// Why a training step failed. The weights are those before it.
@@ -89,7 +95,7 @@ impl Trainer {
         let learner = Learner::new(policy, UpdateSettings::of(&config));
         let critic = (config.credit_method == CreditMethod::Gae).then(|| Critic::new(policy, CriticSettings::of(&config)));
         let question_types = environment::declaration(&config).question_types.len();
-        Trainer { config, learner, critic, question_types, iteration: 0 }
+        Trainer { config, learner, critic, question_types, iteration: 0, plan: Rc::default() }
     }
 
     /// Training steps done.
@@ -126,11 +132,9 @@ impl Trainer {
     /// When the device fails or a log-probability is not finite; the update that made it so is then taken back.
     pub async fn sample(&mut self) -> Result<Rollout, TrainError> {
         let start = Instant::now();
-        let starts: Vec<GroupStart> =
-            (0..self.config.groups).map(|group| GroupStart::new(&self.config, self.iteration, group as u32)).collect();
-        let mut episodes = self.training_episodes(starts.iter().enumerate());
-        let count = episodes.len();
-        episodes.extend(held_out_episodes(&self.config, self.config.held_out));
+        let planned = self.plan.take().filter(|plan| plan.iteration == self.iteration);
+        let Plan { starts, episodes, .. } = planned.unwrap_or_else(|| Plan::new(&self.config, self.iteration));
+        let count = episodes.len() - self.config.held_out;
         let mut training = match roll_out(&self.policy(), episodes, &Sampling::of(&self.config)).await {
             Err(error @ RolloutError::NonFinite) => {
                 self.learner.undo();
@@ -186,6 +190,8 @@ impl Trainer {
             (Some(critic), Some(values)) => Some(critic.fit(&rollout.training, values, &credit.map.returns_to_go).await?),
             _ => None,
         };
+        let (config, next, plan) = (self.config.clone(), self.iteration + 1, self.plan.clone());
+        parallel::while_waiting(move || *plan.borrow_mut() = Some(Plan::new(&config, next)));
         let update = UpdateStatistics { critic, ..self.learner.update(&examples, self.iteration).await? };
         let returns: Vec<f64> = credit.map.returns_to_go.iter().map(|turns| turns.first().copied().unwrap_or(0.0)).collect();
         let mut report = summarise_episodes(self.iteration, &rollout.training, &rollout.held_out, &returns, self.question_types);
@@ -214,11 +220,6 @@ impl Trainer {
         }
     }
 
-    /// The episodes of groups, with the index of each.
-    fn training_episodes<'a>(&self, starts: impl Iterator<Item = (usize, &'a GroupStart)>) -> Vec<Episode> {
-        starts.flat_map(|(group, start)| start.episodes(&self.config, self.iteration, group).collect::<Vec<_>>()).collect()
-    }
-
     /// Dynamic sampling (DAPO, arXiv:2503.14476, section 3.2): groups whose episodes all earned the same make way for other
     /// questions, a bounded number of times.
     async fn resample(&self, rollout: &mut Rollout) -> Result<(), TrainError> {
@@ -236,7 +237,8 @@ impl Trainer {
                 let place = (round * self.config.groups + group) as u32;
                 rollout.starts[group] = GroupStart::new(&self.config, self.iteration, place);
             }
-            let episodes = self.training_episodes(flat.iter().map(|&group| (group, &rollout.starts[group])));
+            let flat_starts = flat.iter().map(|&group| (group, &rollout.starts[group]));
+            let episodes = training_episodes(&self.config, self.iteration, flat_starts);
             let played = roll_out(&self.policy(), episodes, &Sampling::of(&self.config)).await?;
             let size = self.config.num_generations;
             for (&group, episodes) in flat.iter().zip(played.chunks(size)) {

@@ -117,6 +117,29 @@ fn jobs_that_cannot_be_described_are_done_by_the_caller() {
     assert_eq!((own, sent.take()), (vec![true; 3], vec![]));
 }
 
+/// An errand is done by whoever waits, once, and not kept for other jobs.
+#[test]
+fn an_errand_is_done_while_waiting_and_never_later() {
+    let done = Rc::new(RefCell::new(0));
+    let errand = || {
+        let done = done.clone();
+        while_waiting(move || *done.borrow_mut() += 1);
+    };
+    errand();
+    assert!(ERRAND.take().is_none(), "without a pool there is nobody to wait for");
+    let (sent, owed) = (Rc::default(), RefCell::default());
+    install(Some(Box::new(Noted { workers: 1, sent, owed })));
+    let run = |count| pool().map(|pool| wait(pool.run((0..count).map(|_| Sized { size: 1, told: true }).collect())));
+    errand();
+    run(4);
+    assert_eq!(*done.borrow(), 1);
+    errand();
+    run(1);
+    run(4);
+    assert_eq!(*done.borrow(), 1, "nobody waited in the jobs that it was for");
+    install(None);
+}
+
 /// What travels between workers arrives to the last bit: numbers without a decimal form, and values of settings with their kinds.
 #[test]
 fn what_is_spelled_keeps_every_bit() {
