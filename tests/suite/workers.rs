@@ -8,10 +8,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use pollster::block_on;
-use turnwise::config::{CreditMethod, ExperimentConfig, KlPlacement, PolicyLoss};
+use turnwise::config::{CreditMethod, ExperimentConfig, KlPlacement, PolicyLoss, Value};
 use turnwise::environment::REGISTRY;
 use turnwise::metrics::Report;
-use turnwise::parallel::{Arrival, Held, Kind, Line, Packet, install, pool};
+use turnwise::parallel::{Arrival, Held, Kind, Line, Packet, install, pool, spelled, spelling};
 use turnwise::policy::Weights;
 use turnwise::rollout::Trajectory;
 use turnwise::seed::Purpose;
@@ -249,4 +249,15 @@ fn a_lost_worker_changes_nothing() {
         }
     }
     install(None);
+}
+
+/// Values of settings travel with their kinds, where JSON has them as they are.
+#[test]
+fn values_of_settings_keep_their_kinds() {
+    let values = [Value::Switch(true), Value::Number(3.0), Value::Number(0.1), Value::Choice("plus".to_string())];
+    let found: Option<Vec<Value>> = spelled(&values.as_slice()).and_then(|bytes| spelling(&bytes));
+    assert_eq!(found.as_deref(), Some(&values[..]));
+    let json = serde_json::to_string(&values).unwrap();
+    assert_eq!(json, r#"[true,3,0.1,"plus"]"#);
+    assert_eq!(serde_json::from_str::<Vec<Value>>(&json).unwrap(), values);
 }

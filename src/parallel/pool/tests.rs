@@ -1,7 +1,6 @@
 //! Which jobs a pool hands to whom, and when.
 
 use super::*;
-use crate::config::Value;
 use crate::parallel::wait;
 
 /// To which worker a job of which size was sent.
@@ -140,14 +139,11 @@ fn an_errand_is_done_while_waiting_and_never_later() {
     install(None);
 }
 
-/// What travels between workers arrives to the last bit: numbers without a decimal form, and values of settings with their kinds.
+/// What travels between workers arrives to the last bit, numbers without a decimal form too.
 #[test]
 fn what_is_spelled_keeps_every_bit() {
     let numbers = [0.1, -0.0, f64::MIN_POSITIVE / 3.0, f64::NAN, f64::INFINITY, 1e300];
-    let found: Vec<f64> = spelled(&numbers).and_then(|bytes| spelling(&bytes)).unwrap_or_default();
+    let found: Vec<f64> = spelled(&numbers.as_slice()).and_then(|bytes| spelling(&bytes)).unwrap_or_default();
     assert_eq!(found.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), numbers.map(f64::to_bits));
-    let values = [Value::Switch(true), Value::Number(3.0), Value::Number(0.1), Value::Choice("plus".to_string())];
-    let found: Option<Vec<Value>> = spelled(&values).and_then(|bytes| spelling(&bytes));
-    assert_eq!(found.as_deref(), Some(&values[..]));
-    assert_eq!(spelling::<Vec<Value>>(&[9, 9, 9]), None);
+    assert_eq!(spelling::<Vec<f64>>(&[9, 9, 9]), None);
 }
