@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::Duration;
 
 use js_sys::{Function, Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -229,7 +228,6 @@ impl Engine {
     async fn train(&self, episodes_every: f64) -> Result<(), JsValue> {
         let Some(mut run) = self.run.borrow_mut().take() else { return Err(JsValue::from_str("nothing is configured")) };
         let (mut sent, mut unsent): (Option<Instant>, bool) = (None, false);
-        let mut turn = Instant::now();
         let reason = loop {
             if run.finished() {
                 break StopReason::Finished;
@@ -246,11 +244,8 @@ impl Engine {
                 unsent = !due;
                 sent = if due { Some(Instant::now()) } else { sent };
             }
-            // Some phases take less time than that.
-            if turn.elapsed() >= BETWEEN_TURNS {
-                let_messages_in().await?;
-                turn = Instant::now();
-            }
+            // Storage needs such moments too: with fewer of them it takes longer than a step to write.
+            let_messages_in().await?;
         };
         if let (true, Some(batch)) = (unsent, run.credited()) {
             self.send(&Event::Episodes { batch })?;
@@ -359,9 +354,6 @@ impl Engine {
         Ok(())
     }
 }
-
-/// Least time between two moments of a run at which messages are let in.
-const BETWEEN_TURNS: Duration = Duration::from_millis(4);
 
 /// Most continuations of each state.
 const MOST_ROLLS: usize = 1024;
