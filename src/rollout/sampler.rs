@@ -81,7 +81,8 @@ pub async fn roll_out(policy: &Policy, episodes: Vec<Episode>, sampling: &Sampli
     let shards = std::iter::from_fn(|| Some(rest.by_ref().take(SHARD).collect::<Vec<_>>()).filter(|shard| !shard.is_empty()));
     let shards = shards.map(|episodes| Shard { policy: &packed, held, episodes, sampling }).collect();
     let played = parallel::all(&policy.device(), shards).await;
-    Ok(played.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+    let played = played.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(played.into_iter().flatten().collect())
 }
 
 /// Plays episodes as one batch.
