@@ -47,7 +47,8 @@ pub struct Engine {
 #[wasm_bindgen]
 impl Engine {
     /// `emit` takes an `Event`. `warm_start` takes the name of a shipped checkpoint and gives a promise of its bytes,
-    /// or of `null`. `keeper` takes a checkpoint after every step; its promise is waited for. `helpers` gives a promise of the `Pool` of workers that help a run on the CPU, or of `null`.
+    /// or of `null`. `keeper` takes a checkpoint after every step; its promise is waited for. `helpers` gives a promise of the `Pool`
+    /// of workers that help a run on the CPU, or of `null`.
     #[wasm_bindgen(constructor)]
     pub fn new(emit: Function, warm_start: Function, keeper: BrowserKeeper, helpers: Function) -> Engine {
         console_error_panic_hook::set_once();
