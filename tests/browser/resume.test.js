@@ -8,6 +8,8 @@ import { address, assertClean, context, inWorker, iterations, launch, open, unti
 
 /** Long enough that no machine is at its end before a person has pressed Pause. */
 const SMALL = '#v=1&env=search&seed=3&groups=2&num_generations=4&held_out=16&iterations=1000';
+/** The same, long enough that it still trains after a test has waited for seconds. */
+const LONG = SMALL.replace('iterations=1000', 'iterations=100000');
 /** Small enough for a software GPU. */
 const TINY = '#v=1&env=search&seed=4&groups=1&num_generations=2&turn_limit=1&d_model=32&layers=1&heads=2&held_out=0&iterations=1000&warm_start=none&micro_batches=1';
 
@@ -116,6 +118,155 @@ test('page.md case 15: after a reload in mid-run the run goes on, as if it had n
   t.diagnostic(`kept over the reload: episodes of ${earlier.join(' ')}; compared: ${both.join(' ')}`);
   assertClean(session);
   assertClean(other);
+});
+
+/** All that a store of the page's database holds. */
+const stored = (page, store) =>
+  page.evaluate(
+    store =>
+      new Promise((done, failed) => {
+        const request = indexedDB.open('turnwise');
+        request.onerror = () => failed(request.error);
+        request.onsuccess = () => {
+          const all = request.result.transaction(store).objectStore(store).getAll();
+          all.onsuccess = () => {
+            request.result.close();
+            done(all.result);
+          };
+        };
+      }),
+    store,
+  );
+
+/** Writes over some bytes of the last step in the journals, from a place of its half on. */
+const damage = (page, place) =>
+  page.evaluate(async place => {
+    const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('turnwise-journal');
+    let last = { updated: -1 };
+    for await (const file of folder.values()) {
+      const whole = await file.getFile();
+      for (const start of [0, whole.size / 2]) {
+        try {
+          const length = new DataView(await whole.slice(start, start + 4).arrayBuffer()).getUint32(0, true);
+          const { updated } = JSON.parse(await whole.slice(start + 4, start + 4 + length).text());
+          if (updated > last.updated) last = { file, start, updated };
+        } catch {
+          // Empty, or damaged before.
+        }
+      }
+    }
+    const writer = await last.file.createWritable({ keepExistingData: true });
+    await writer.write({ type: 'write', position: last.start + place, data: new Uint8Array(64).fill(255) });
+    await writer.close();
+  }, place);
+
+/** From now on a page notes the steps that its worker tells it of, over a reload too. */
+const noteSteps = within =>
+  within.addInitScript(() => {
+    const own = Object.getOwnPropertyDescriptor(Worker.prototype, 'onmessage');
+    Object.defineProperty(Worker.prototype, 'onmessage', {
+      ...own,
+      set(listener) {
+        own.set.call(this, event => {
+          if (event.data.type === 'phase' && event.data.report) sessionStorage.setItem('steps', event.data.iteration + 1);
+          listener.call(this, event);
+        });
+      },
+    });
+  });
+
+/** The step at which an interrupted run is offered. */
+const offered = async page => Number((await page.getByTestId('interrupted').textContent())?.match(/step (\d+) of/)?.[1]);
+
+const NO_JOURNAL = 'delete FileSystemFileHandle.prototype.createSyncAccessHandle';
+for (const [name, code] of [['a journal', ''], ['no journal', NO_JOURNAL]]) {
+  test(`with ${name} a reload costs one step at most, and what stands is in the database alone`, { timeout: 240_000 }, async t => {
+    const within = await context(browser);
+    await noteSteps(within);
+    if (code) await inWorker(within, code);
+    const session = await open(within, LONG);
+    const { page } = session;
+    page.on('dialog', dialog => dialog.accept());
+    await trainUntil(page, 60);
+    await page.reload();
+    const [step, told] = [await offered(page), Number(await page.evaluate(() => sessionStorage.steps))];
+    t.diagnostic(`offered at step ${step}, told of ${told}`);
+    assert.ok(told >= 60 && step >= told - 1, `offered at step ${step}, told of ${told}`);
+    await button(page, 'Go on with it').click();
+    await trainUntil(page, step + 20, null);
+    await pause(page);
+    const done = await iterations(page);
+    assert.deepEqual((await curve(page)).map(line => Number(line.split(' ')[0])), Array.from({ length: done }, (_, i) => i));
+    await page.waitForTimeout(500);
+    await page.reload();
+    await page.getByTestId('interrupted').waitFor();
+    await page.evaluate(async () => (await navigator.storage.getDirectory()).removeEntry('turnwise-journal', { recursive: true }).catch(() => {}));
+    await page.reload();
+    await page.getByTestId('interrupted').waitFor();
+    assert.equal(await offered(page), done);
+    assertClean(session);
+  });
+}
+
+test('a step that was torn in the journal costs that step: the one before it is whole', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  const session = await open(within, LONG);
+  const { page } = session;
+  page.on('dialog', dialog => dialog.accept());
+  /** Trains on and reloads; gives the step at which the run is offered, which is in the journal alone. */
+  const interrupted = async () => {
+    for (let tries = 0; tries < 10; tries++) {
+      const resumed = (await page.getByTestId('interrupted').count()) > 0;
+      const from = resumed ? await offered(page) : 0;
+      await button(page, resumed ? 'Go on with it' : 'Train').click();
+      await trainUntil(page, from + 40, null);
+      await page.reload();
+      await page.getByTestId('interrupted').waitFor();
+      // What was on its way to the database when the page went is there now, or never.
+      await page.waitForTimeout(300);
+      await page.reload();
+      await page.getByTestId('interrupted').waitFor();
+      const step = await offered(page);
+      const [run] = await stored(page, 'runs');
+      if (run.iteration < step - 1) return step;
+    }
+    assert.fail('the database has every step');
+  };
+  // In the text that says where the run stands; then in the checkpoint, whose header comes first.
+  let step = await interrupted();
+  await damage(page, 2);
+  await page.reload();
+  await page.getByTestId('interrupted').waitFor();
+  assert.equal(await offered(page), step - 1);
+  step = await interrupted();
+  await damage(page, (1 << 18) + 64);
+  await button(page, 'Go on with it').click();
+  await page.getByTestId('notice-resume').getByText(`it goes on from step ${step - 1}, the last intact one`).waitFor();
+  await trainUntil(page, step + 5, null);
+  await pause(page);
+  assert.deepEqual((await curve(page)).map(line => Number(line.split(' ')[0])), Array.from({ length: await iterations(page) }, (_, i) => i));
+  assertClean(session);
+});
+
+test('a run that is taken up and broken off at once, again and again, loses no report', { timeout: 240_000 }, async t => {
+  const session = await open(await context(browser), LONG);
+  const { page } = session;
+  page.on('dialog', dialog => dialog.accept());
+  const steps = [];
+  for (let i = 0; i < 8; i++) {
+    await button(page, i === 0 ? 'Train' : 'Go on with it').click();
+    await until(async () => (await iterations(page)) > (steps.at(-1) ?? 0), 60, 'a step more', 10);
+    await page.reload();
+    await page.getByTestId('interrupted').waitFor();
+    steps.push(await offered(page));
+  }
+  t.diagnostic(`broken off at ${steps.join(' ')}`);
+  assert.deepEqual(steps.toSorted((a, b) => a - b), steps);
+  await button(page, 'Go on with it').click();
+  await trainUntil(page, steps.at(-1) + 5, null);
+  await pause(page);
+  assert.deepEqual((await curve(page)).map(line => Number(line.split(' ')[0])), Array.from({ length: await iterations(page) }, (_, i) => i));
+  assertClean(session);
 });
 
 test('a run that was reset is not offered as interrupted', { timeout: 240_000 }, async () => {
@@ -355,7 +506,7 @@ test('another tab with an older version of the storage does not slow training do
       done();
     };
   }));
-  const session = await open(within, SMALL);
+  const session = await open(within, LONG);
   await trainUntil(session.page, 2);
   await session.page.getByTestId('notice-storage').getByText('keeps nothing').waitFor({ timeout: 30_000 });
   const before = await iterations(session.page);
@@ -374,7 +525,7 @@ test('storage that refuses after a while breaks nothing: training goes on past i
       done();
     };
   }));
-  const session = await open(within, SMALL);
+  const session = await open(within, LONG);
   await trainUntil(session.page, 2);
   await session.page.getByTestId('notice-storage').getByText('keeps nothing').waitFor({ timeout: 30_000 });
   await session.page.waitForTimeout(6500);

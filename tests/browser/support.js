@@ -102,12 +102,12 @@ export async function iterations(page) {
   });
 }
 
-/** Waits until `ready()` is true, asking every 200 ms. */
-export async function until(ready, seconds, what) {
+/** Waits until `ready()` is true, asking every 200 ms, or as often as is said. */
+export async function until(ready, seconds, what, every = 200) {
   const end = Date.now() + seconds * 1000;
   while (Date.now() < end) {
     if (await ready()) return;
-    await new Promise(resolve => setTimeout(resolve, 200));
+    await new Promise(resolve => setTimeout(resolve, every));
   }
   assert.fail(`not within ${seconds} s: ${what}`);
 }

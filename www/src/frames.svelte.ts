@@ -1,9 +1,25 @@
-/** Drawing in pieces: every animation frame takes one, so that no task of the main thread is long enough to be felt. */
+/**
+ * Drawing in pieces: every animation frame takes as many as fit into a few milliseconds, so that no task of the main thread is long enough
+ * to be felt, and no more frames are drawn than that takes: each costs the page as much again, and other threads.
+ */
 
-import { untrack } from 'svelte';
+import { flushSync, untrack } from 'svelte';
+
+/** Within this many milliseconds of a frame another piece is begun. */
+const BUDGET = 8;
 
 /** Draws a piece and says whether another one is left. */
 type Piece = () => boolean;
+
+/** What the frames have taken up to now, their layout and painting included. */
+let spent = 0;
+const drawnAt = new MessageChannel();
+drawnAt.port1.onmessage = ({ data }: MessageEvent<number>) => {
+  spent += performance.now() - data;
+};
+
+/** Milliseconds that drawing in pieces has taken since the page was opened. */
+export const timeDrawn = (): number => spent;
 
 /** By who draws. Whoever has had a frame goes to the end. */
 const waiting = new Map<object, Piece>();
@@ -67,13 +83,21 @@ function ask(): void {
 
 function frame(): void {
   asked = false;
-  const [next] = waiting;
-  if (!next) return;
-  const [owner, piece] = next;
-  waiting.delete(owner);
+  const begun = performance.now();
+  const drawn = new Set<object>();
   try {
-    if (piece()) waiting.set(owner, piece);
+    for (const [owner, piece] of waiting) {
+      // The next piece of the same drawing waits for the next frame.
+      if (drawn.has(owner)) continue;
+      drawn.add(owner);
+      waiting.delete(owner);
+      if (piece()) waiting.set(owner, piece);
+      flushSync();
+      if (performance.now() >= begun + BUDGET) break;
+    }
   } finally {
     if (waiting.size > 0) ask();
+    // Comes after the frame was laid out and painted.
+    drawnAt.port2.postMessage(begun);
   }
 }

@@ -3,18 +3,16 @@
  * and all of them in this browser's storage, as long as it takes them.
  */
 
+import { Journal } from './journal';
 import type { Batch, Event as EngineEvent, ExperimentConfig, Report } from './protocol';
 import { Spare } from './spare';
-import { Storage } from './storage';
+import { type Checkpoint, Storage } from './storage';
 
 /** Before `configure`: under which name the run is kept in this browser, and the checkpoint that it goes on from. */
 export type Keep = { type: 'keep'; id: string; config: ExperimentConfig; checkpoint: Uint8Array | null };
 
-/** After how many steps a run stands, and all that it needs to go on from there. */
-export interface Checkpoint {
-  iteration: number;
-  bytes: Uint8Array;
-}
+/** Least time between two steps that go to the database, in milliseconds, where those between them are in the journal. */
+const DATABASE_EVERY = 500;
 
 /** Least time between two steps whose episodes are kept, in milliseconds: a copy of 256 of them is not for nothing. */
 const EPISODES_EVERY = 1000;
@@ -28,15 +26,29 @@ const SPARE = 3;
 export class Keeper {
   /** The run that is kept. */
   run: Keep | null = null;
-  /** The last checkpoint, and the last one whose step the page knows of. */
+  /** The last checkpoint, the last one whose step the page knows of, and the one before that. */
   private latest: Checkpoint | null = null;
   private known: Checkpoint | null = null;
+  private before: Checkpoint | null = null;
   /** The episodes that were credited last, and when some were written last. */
   private credited: Batch | null = null;
   private episodesWritten = Number.NEGATIVE_INFINITY;
-  /** The last write. */
+  /** Reports that are not in the database yet, and as text once that was needed. */
+  private reports: { report: Report; text: string | null }[] = [];
+  /** The last write to the database, whether it is over, and when it began. */
   private writing: Promise<void> = Promise.resolve();
+  private idle = true;
+  private begun = Number.NEGATIVE_INFINITY;
+  /** Where the run stood when all that was in the journal went to the database. */
+  private stood: Checkpoint | null = null;
+  /** When something was written last; later than what was written before, whatever the clock says. */
+  private updated = 0;
   private storage: Promise<Storage | null> | null = null;
+  /** Null until it is open, and where there is none; and whether the last step is in it. */
+  private journal: Journal | null = null;
+  private journalled = false;
+  /** The run whose beginning is in the database: the journal says no more than what came after that. */
+  private based: Keep | null = null;
   /** How many need the array of a checkpoint. */
   private readonly uses = new Map<Uint8Array, number>();
   private readonly spare = new Spare<Uint8Array>(length => new Uint8Array(length), SPARE);
@@ -52,10 +64,12 @@ export class Keeper {
   /** From now on it is this run. */
   begin(run: Keep): void {
     this.run = run;
-    this.take('latest', null);
-    this.take('known', null);
+    for (const which of ['latest', 'known', 'before'] as const) this.take(which, null);
     this.credited = null;
     this.episodesWritten = Number.NEGATIVE_INFINITY;
+    this.reports = [];
+    this.journalled = false;
+    [this.begun, this.stood] = [Number.NEGATIVE_INFINITY, null];
   }
 
   /** Room for the bytes of a checkpoint; what is in it is to be written over. */
@@ -63,9 +77,10 @@ export class Keeper {
     return this.spare.room(length);
   }
 
-  /** Takes the checkpoint of a step. Waits for the last write before a step that comes too fast for it. */
+  /** Takes the checkpoint of a step. Where the last one is not in a journal it waits for the last write before a step that comes too fast for it. */
   save(iteration: number, bytes: Uint8Array): Promise<void> {
     this.take('latest', { iteration, bytes });
+    if (this.journalled) return Promise.resolve();
     return Promise.race([this.writing, new Promise<void>(resolve => setTimeout(resolve, PATIENCE))]);
   }
 
@@ -73,32 +88,107 @@ export class Keeper {
   note(event: EngineEvent): void {
     const report = event.type === 'phase' ? event.report : null;
     if ((event.type === 'phase' || event.type === 'episodes') && event.batch?.credit) this.credited = event.batch;
-    if (!this.run || !this.latest || !(report || event.type === 'ready')) return;
-    const [run, checkpoint] = [this.run, this.latest];
-    this.take('known', checkpoint);
-    this.hold(checkpoint);
-    this.writing = this.writing.then(() => this.write(run, checkpoint, report)).finally(() => this.release(checkpoint));
+    const { run, latest } = this;
+    if (!run || !latest) return;
+    if (event.type === 'stopped') this.rest(run);
+    if (!(report || event.type === 'ready')) return;
+    this.take('before', report ? this.known : null);
+    this.take('known', latest);
+    if (report) this.reports.push({ report, text: null });
+    this.journalled = report !== null && this.based === run && this.inJournal(run, latest);
+    if (this.journalled && (!this.idle || performance.now() - this.begun < DATABASE_EVERY)) return;
+    if (report) this.begun = performance.now();
+    this.put(run, latest, null, report === null);
   }
 
-  /** Writes a checkpoint with the report of its step and, now and then, its episodes. */
-  private async write({ id, config }: Keep, { iteration, bytes }: Checkpoint, report: Report | null): Promise<void> {
-    const { credited } = this;
-    const due =
-      report !== null && credited?.iteration === report.iteration && performance.now() - this.episodesWritten >= EPISODES_EVERY;
-    const batch = due ? credited : null;
-    if (due) this.episodesWritten = performance.now();
-    const found = await this.opened();
-    const run = { id, config, updated: Date.now(), iteration, finished: iteration >= config.iterations };
+  /** The run stands: all that was in the journal alone goes to the database. */
+  private rest(run: Keep): void {
+    const { known, before } = this;
+    if (!this.journal || !known || this.stood === known) return;
+    this.stood = known;
+    this.put(run, known, before, false);
+    void this.writing.then(() => {
+      if (this.known === known && this.reports.length === 0) this.unlessRefused(journal => journal.clear());
+    });
+  }
+
+  /** Writes a step to the journal; false where it is not in it. */
+  private inJournal({ id }: Keep, { iteration, bytes }: Checkpoint): boolean {
+    const written = this.unlessRefused(journal => {
+      const texts = this.reports.map(entry => {
+        entry.text ??= JSON.stringify(entry.report);
+        return entry.text;
+      });
+      return journal.write({ id, updated: this.now(), iteration }, texts, bytes);
+    });
+    return written ?? false;
+  }
+
+  /** Does something with the journal, if there is one: there is none any more once the browser has refused. */
+  private unlessRefused<T>(use: (journal: Journal) => T): T | null {
+    const { journal } = this;
     try {
+      return journal && use(journal);
+    } catch {
+      this.giveUp();
+      return null;
+    }
+  }
+
+  private giveUp(): void {
+    this.journal?.close();
+    this.journal = null;
+  }
+
+  /** Has a checkpoint written to the database, and the one before it. Where the run begins, what it goes on from as well. */
+  private put(run: Keep, checkpoint: Checkpoint, before: Checkpoint | null, begins: boolean): void {
+    const last = before ? [before, checkpoint] : [checkpoint];
+    for (const one of last) this.hold(one);
+    this.idle = false;
+    const updated = this.now();
+    const writing = this.writing
+      .then(() => this.write(run, last, updated, begins))
+      .finally(() => {
+        for (const one of last) this.release(one);
+        if (this.writing === writing) this.idle = true;
+      });
+    this.writing = writing;
+  }
+
+  /** Writes the last checkpoints with the reports that are not written yet and, now and then, episodes. */
+  private async write(keep: Keep, last: Checkpoint[], updated: number, begins: boolean): Promise<void> {
+    const { id, config } = keep;
+    const iteration = last.at(-1)?.iteration ?? 0;
+    const { credited } = this;
+    const own = keep === this.run;
+    const reports = own ? this.reports.map(({ report }) => report).filter(report => report.iteration < iteration) : [];
+    const due =
+      own && credited !== null && credited.iteration < iteration && performance.now() - this.episodesWritten >= EPISODES_EVERY;
+    const batch = due ? credited : null;
+    if (due) {
+      this.episodesWritten = performance.now();
+      this.credited = null;
+    }
+    const found = await this.opened();
+    const run = { id, config, updated, iteration, finished: iteration >= config.iterations };
+    try {
+      if (begins) await found?.absorb(id);
       // Where there is no room for episodes, there may be for what the run goes on from.
-      await found?.keep(run, report, bytes, batch).catch(error => {
+      await found?.keep(run, reports, last, batch).catch(error => {
         if (!batch) throw error;
         this.episodesWritten = Number.POSITIVE_INFINITY;
-        return found.keep(run, report, bytes, null);
+        return found.keep(run, reports, last, null);
       });
+      if (begins) this.based = keep;
+      this.reports = this.reports.filter(({ report }) => !reports.includes(report));
     } catch (error) {
       this.storage = Promise.resolve(this.refused(error));
     }
+  }
+
+  private now(): number {
+    this.updated = Math.max(Date.now(), this.updated + 1);
+    return this.updated;
   }
 
   /** Opens the storage once; null where the browser keeps nothing. */
@@ -106,6 +196,7 @@ export class Keeper {
     this.storage ??= Storage.open()
       .then(async found => {
         await found.tidy();
+        this.journal = await Journal.open();
         return found;
       })
       .catch(error => this.refused(error));
@@ -113,11 +204,12 @@ export class Keeper {
   }
 
   private refused(error: unknown): null {
+    this.giveUp();
     this.notKept(error instanceof Error ? error.message : String(error));
     return null;
   }
 
-  private take(which: 'latest' | 'known', checkpoint: Checkpoint | null): void {
+  private take(which: 'latest' | 'known' | 'before', checkpoint: Checkpoint | null): void {
     const before = this[which];
     if (checkpoint) this.hold(checkpoint);
     this[which] = checkpoint;

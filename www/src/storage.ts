@@ -1,9 +1,11 @@
 /**
- * Runs kept in this browser (IndexedDB), so that a reload, a crash or a lost device costs one step at most: settings, the report of
- * every step, checkpoints, and the episodes of some steps. The worker writes, the page reads.
+ * Runs kept in this browser, so that a reload, a crash or a lost device costs one step at most: settings, the report of every step,
+ * checkpoints, and the episodes of some steps (IndexedDB, a few times a second), and the last two steps (`journal.ts`). The worker
+ * writes, the page reads.
  */
 
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
+import { type Entry, journalled, tidyJournals } from './journal';
 import type { Batch, ExperimentConfig, Report } from './protocol';
 
 /** A run without its reports and checkpoints. */
@@ -15,6 +17,12 @@ export interface KeptRun {
   /** Steps done. */
   iteration: number;
   finished: boolean;
+}
+
+/** After how many steps a run stands, and all that it needs to go on from there. */
+export interface Checkpoint {
+  iteration: number;
+  bytes: Uint8Array;
 }
 
 interface Schema extends DBSchema {
@@ -87,24 +95,29 @@ export class Storage {
   }
 
   /**
-   * Keeps a run as it stands: `iteration` steps done, with the report of the last one unless none is, and the last one's episodes
-   * if they are given. All of it or nothing.
+   * Keeps a run as it stands: `iteration` steps done, with reports of the last ones, the last checkpoints, of which one is that of
+   * `iteration`, and the episodes of a step if they are given. All of it or nothing.
    */
-  async keep(run: KeptRun, report: Report | null, checkpoint: Uint8Array, batch: Batch | null): Promise<void> {
-    const spare = spareOf(await this.checkpoints(run.id), run.iteration, KEPT_CHECKPOINTS);
+  async keep(run: KeptRun, reports: Report[], last: Checkpoint[], batch: Batch | null): Promise<void> {
+    const there = new Set([...(await this.stored(run.id)), ...last.map(({ iteration }) => iteration)]);
+    const spare = spareOf(
+      [...there].sort((a, b) => a - b),
+      run.iteration,
+      KEPT_CHECKPOINTS,
+    );
     const spareEpisodes = batch ? spareOf(await this.episodesKept(run.id), batch.iteration, KEPT_EPISODES) : [];
     const transaction = this.database.transaction(STORES, 'readwrite');
-    const reports = transaction.objectStore('reports');
+    const written = transaction.objectStore('reports');
     const checkpoints = transaction.objectStore('checkpoints');
     const episodes = transaction.objectStore('episodes');
     await Promise.all([
       transaction.objectStore('runs').put(run),
-      report ? reports.put(report, [run.id, report.iteration]) : null,
+      ...reports.map(report => written.put(report, [run.id, report.iteration])),
       // What an undo has left behind.
-      reports.delete(from(run.id, run.iteration)),
+      written.delete(from(run.id, run.iteration)),
       checkpoints.delete(from(run.id, run.iteration)),
       episodes.delete(from(run.id, run.iteration)),
-      checkpoints.put(checkpoint, [run.id, run.iteration]),
+      ...last.map(({ iteration, bytes }) => checkpoints.put(bytes, [run.id, iteration])),
       ...spare.map(iteration => checkpoints.delete([run.id, iteration])),
       batch ? episodes.put(batch, [run.id, batch.iteration]) : null,
       ...spareEpisodes.map(iteration => episodes.delete([run.id, iteration])),
@@ -112,23 +125,55 @@ export class Storage {
     ]);
   }
 
+  /** Keeps what only the journal has of a run: it is about to be gone on with, under another journal. */
+  async absorb(id: string): Promise<void> {
+    const run = await this.database.get('runs', id);
+    const entries = await this.last(id);
+    const [last] = entries;
+    if (!run || !last) return;
+    const checkpoints = entries.map(async ({ iteration, checkpoint }) => ({ iteration, bytes: await bytesOf(checkpoint) }));
+    await this.keep({ ...run, ...standing(run, last) }, reportsOf(last, 0), await Promise.all(checkpoints), null);
+  }
+
   /** All runs, the latest first. What is none, of another version or damaged, is left out. */
   async runs(): Promise<KeptRun[]> {
-    return (await this.database.getAll('runs')).filter(isRun).sort((a, b) => b.updated - a.updated);
+    const entries = await journalled();
+    const runs = (await this.database.getAll('runs')).filter(isRun).map(run => {
+      const last = entries.find(entry => newer(entry, run));
+      return last ? { ...run, ...standing(run, last) } : run;
+    });
+    return runs.sort((a, b) => b.updated - a.updated);
   }
 
   /** The next reports of a run from a step on, in order; none after the last one. A long run has too many to be taken at once. */
   async reports(id: string, iteration: number): Promise<Report[]> {
-    return await this.database.getAll('reports', from(id, iteration), REPORTS);
+    const found = await this.database.getAll('reports', from(id, iteration), REPORTS);
+    if (found.length > 0) return found;
+    const [last] = await this.last(id);
+    return last ? reportsOf(last, iteration) : [];
   }
 
   /** After how many steps there are checkpoints of a run, in order. */
   async checkpoints(id: string): Promise<number[]> {
-    return (await this.database.getAllKeys('checkpoints', of(id))).map(([, iteration]) => iteration);
+    const last = (await this.last(id)).map(({ iteration }) => iteration);
+    return [...new Set([...(await this.stored(id)), ...last])].sort((a, b) => a - b);
   }
 
   async checkpoint(id: string, iteration: number): Promise<Uint8Array | undefined> {
+    const last = (await this.last(id)).find(entry => entry.iteration === iteration);
+    if (last) return await bytesOf(last.checkpoint);
     return await this.database.get('checkpoints', [id, iteration]);
+  }
+
+  /** The checkpoints of a run in the database. */
+  private async stored(id: string): Promise<number[]> {
+    return (await this.database.getAllKeys('checkpoints', of(id))).map(([, iteration]) => iteration);
+  }
+
+  /** The last steps of a run that are not in the database, the latest first. */
+  private async last(id: string): Promise<Entry[]> {
+    const run = await this.database.get('runs', id);
+    return run && isRun(run) ? (await journalled()).filter(entry => newer(entry, run)) : [];
   }
 
   /** The steps of a run whose episodes are kept, in order. */
@@ -151,12 +196,35 @@ export class Storage {
     ]);
   }
 
-  /** Drops all but the latest runs, those that a tab has aside. */
+  /** Drops all but the latest runs, those that a tab has aside, and what was written of runs that are no more. */
   async tidy(): Promise<void> {
     const held = (await navigator.locks?.query())?.held?.map(({ name }) => name) ?? [];
     const spare = (await this.runs()).slice(KEPT_RUNS).filter(run => !held.includes(lock(run.id)));
     for (const run of spare) await this.drop(run.id);
+    const runs = await this.database.getAll('runs');
+    await tidyJournals(entry => runs.some(run => newer(entry, run)));
   }
+}
+
+/** Whether an entry of a journal is of a run, and later than what the database has of it. */
+function newer(entry: Entry, run: KeptRun): boolean {
+  return entry.id === run.id && entry.updated > run.updated;
+}
+
+/** Where a run stands by an entry of a journal. */
+function standing(run: KeptRun, { updated, iteration }: Entry): Pick<KeptRun, 'updated' | 'iteration' | 'finished'> {
+  return { updated, iteration, finished: iteration >= run.config.iterations };
+}
+
+/** The reports of an entry from a step on. */
+function reportsOf({ reports, iteration }: Entry, from: number): Report[] {
+  return reports.filter(
+    report => Number.isSafeInteger(report?.iteration) && report.iteration >= from && report.iteration < iteration,
+  );
+}
+
+async function bytesOf(blob: Blob): Promise<Uint8Array> {
+  return new Uint8Array(await blob.arrayBuffer());
 }
 
 function isRun({ id, config, updated, iteration, finished }: KeptRun): boolean {

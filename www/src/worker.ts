@@ -5,9 +5,10 @@
 
 import { findDevice, LoadError, type Loaded, loadEngine } from './engine';
 import { assist } from './helper';
-import { type Checkpoint, type Keep, Keeper } from './keeper';
+import { type Keep, Keeper } from './keeper';
 import { type Assist, type Job, Pool } from './pool';
 import type { Command, DeviceChoice, DeviceKind, DeviceReport, Event as EngineEvent } from './protocol';
+import type { Checkpoint } from './storage';
 import type { Engine } from './wasm/cpu/turnwise_cpu.js';
 
 /** The first message: where the page's static files are, and what the first run is to compute on; its engine is fetched at once. */

@@ -1,8 +1,15 @@
 /** The line to the training worker: started when it is needed, ended at once, its messages taken in when their turn to be drawn comes. */
 
-import { drawInTurn } from '../frames.svelte';
+import { drawInTurn, timeDrawn } from '../frames.svelte';
 import type { DeviceChoice } from '../protocol';
 import type { FromWorker, ToWorker } from '../worker';
+
+/**
+ * Least time between two times that steps of a run are taken in, in milliseconds, more often could not be followed; and how many times as
+ * long as what came of the last ones took to draw: the workers need the cores.
+ */
+const EVERY = 125;
+const SHARE = 10;
 
 /** After this many milliseconds the worker's messages are taken in even if no frame was drawn, as in a hidden tab. */
 const LATEST = 500;
@@ -12,6 +19,11 @@ export class WorkerLink {
   /** Messages that are not taken in yet. */
   private inbox: FromWorker[] = [];
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private soon: ReturnType<typeof setTimeout> | undefined;
+  /** When they were taken in last. */
+  private taken = Number.NEGATIVE_INFINITY;
+  /** The time that drawing had taken then. */
+  private drawn = 0;
 
   /** `take` is given every message of the worker that is there, in order. */
   constructor(private take: (message: FromWorker) => void) {}
@@ -63,13 +75,27 @@ export class WorkerLink {
       this.takeAll();
       return;
     }
-    drawInTurn(this, this.takeAll);
     this.timer ??= setTimeout(this.takeAll, LATEST);
+    if (message.type === 'phase' || message.type === 'episodes') this.soon ??= setTimeout(this.inTime, this.wait());
+    else drawInTurn(this, this.takeAll);
   }
+
+  /** How long steps are not to be taken in yet. */
+  private wait(): number {
+    return this.taken + Math.max(EVERY, SHARE * (timeDrawn() - this.drawn)) - performance.now();
+  }
+
+  private inTime = (): void => {
+    const wait = this.wait();
+    this.soon = wait > 0 ? setTimeout(this.inTime, wait) : undefined;
+    if (wait <= 0) drawInTurn(this, this.takeAll);
+  };
 
   private takeAll = (): boolean => {
     clearTimeout(this.timer);
-    this.timer = undefined;
+    clearTimeout(this.soon);
+    [this.timer, this.soon] = [undefined, undefined];
+    [this.taken, this.drawn] = [performance.now(), timeDrawn()];
     const messages = this.inbox;
     this.inbox = [];
     const { worker } = this;
