@@ -181,3 +181,29 @@ test('a step of a run that has 20,000 behind it costs the page about what an ear
   assert.equal(late.tasks.cpu.over50, 0, said(late.tasks));
   assertClean(session);
 });
+
+test('steps that come faster than they can be followed are drawn eight times a second at most, and none is left out', { timeout: 120_000 }, async t => {
+  const { session } = await told(await context(browser));
+  const { page } = session;
+  const counter = page.getByTestId('iteration');
+  await page.evaluate(() => window.step());
+  await until(async () => (await counter.innerText()) === '1 / 100000', 20, 'the first step');
+  const { changes, seconds } = await page.evaluate(async () => {
+    let changes = 0;
+    const observer = new MutationObserver(() => {
+      changes += 1;
+    });
+    observer.observe(document.querySelector('[data-testid="iteration"]'), { subtree: true, childList: true, characterData: true });
+    const begun = performance.now();
+    for (let i = 0; i < 300; i++) {
+      window.step();
+      await new Promise(done => setTimeout(done, 10));
+    }
+    observer.disconnect();
+    return { changes, seconds: (performance.now() - begun) / 1000 };
+  });
+  t.diagnostic(`${changes} changes of the counter in ${seconds.toFixed(1)} s`);
+  assert.ok(changes >= seconds && changes <= 8 * seconds + 1, `${changes} in ${seconds} s`);
+  await until(async () => (await counter.innerText()) === '301 / 100000', 2, 'the last step');
+  assertClean(session);
+});

@@ -13,9 +13,11 @@ import type {
 import type { KeptRun } from '../storage';
 import type { Words } from '../words/en';
 import type { Broken, Checkpoint, ExportedPolicy, FromWorker, NotKept, Workers } from '../worker';
+import { Asked } from './asked';
 import { BatchPace, EPISODES_EVERY } from './batch-pace';
 import { Clock } from './clock.svelte';
 import type { CounterfactualRequest } from './counterfactual.svelte';
+import { DeviceLosses } from './device-losses';
 import { experiment } from './experiment.svelte';
 import { kept } from './kept.svelte';
 import { Measurement } from './measurement.svelte';
@@ -32,9 +34,6 @@ import { workers } from './workers.svelte';
  * measurement of true credit, or playing on from a changed turn.
  */
 export type Activity = 'idle' | 'loading' | 'preparing' | 'running' | 'stepping' | 'pausing' | 'measuring' | 'replaying';
-
-/** A device that is lost again this soon is not asked for once more: the run goes on on the CPU. In milliseconds. */
-const LOST_AGAIN = 60_000;
 
 class Trainer {
   activity = $state<Activity>('idle');
@@ -143,12 +142,8 @@ class Trainer {
 
   private link = new WorkerLink(message => this.take(message));
   private loaded = false;
-  /** When the device was lost last, and whether the run went on on the CPU for that. */
-  private lostAt = Number.NEGATIVE_INFINITY;
-  private fellBack = false;
-  /** Who waits for the policy or for the last checkpoint. */
-  private policyAsked: ((answer: ExportedPolicy) => void) | null = null;
-  private checkpointAsked: ((answer: Checkpoint | null) => void) | null = null;
+  private readonly losses = new DeviceLosses();
+  private readonly asked = new Asked(message => this.link.post(message));
   private after: 'train' | 'step' | null = null;
   /** A new run was asked for and is not on show yet. */
   private beginning = false;
@@ -307,19 +302,12 @@ class Trainer {
 
   /** The policy as files that Hugging Face transformers loads. */
   exportPolicy(): Promise<ExportedPolicy> {
-    return new Promise(resolve => {
-      this.policyAsked = resolve;
-      this.link.post({ type: 'export_policy' });
-    });
+    return this.asked.forPolicy();
   }
 
   /** The checkpoint after the last step of the live run; null where there is none. */
   exportCheckpoint(): Promise<Checkpoint | null> {
-    if (!this.link.there || !this.configured) return Promise.resolve(this.checkpoint);
-    return new Promise(resolve => {
-      this.checkpointAsked = resolve;
-      this.link.post({ type: 'send_checkpoint' });
-    });
+    return this.link.there && this.configured ? this.asked.forCheckpoint() : Promise.resolve(this.checkpoint);
   }
 
   /** Shows a run from a file in place of the one on show, which is dropped. */
@@ -387,15 +375,12 @@ class Trainer {
   private replaceWorker(): void {
     this.link.end();
     this.loaded = false;
-    // What it was asked for does not come any more.
-    this.policyAsked?.({ type: 'policy', files: [], detail: words().notices.workerEnded });
-    this.checkpointAsked?.(this.checkpoint);
-    [this.policyAsked, this.checkpointAsked] = [null, null];
+    this.asked.gone(words().notices.workerEnded, this.checkpoint);
   }
 
-  /** What the live run is to compute on: the CPU where a device was lost twice. */
+  /** What the live run is to compute on. */
   private get wantedDevice(): DeviceChoice {
-    return this.fellBack ? 'cpu' : this.deviceChoice;
+    return this.losses.instead(this.deviceChoice);
   }
 
   private configure(): void {
@@ -468,20 +453,13 @@ class Trainer {
       notices.show({ id: 'storage', text: words => words.notices.notKept, detail: event.detail });
       return true;
     }
-    if (event.type === 'policy') {
-      this.policyAsked?.(event);
-      this.policyAsked = null;
-      return true;
-    }
-    if (event.type !== 'checkpoint') return false;
-    this.checkpointAsked?.(event.checkpoint);
-    this.checkpointAsked = null;
+    if (event.type !== 'policy' && event.type !== 'checkpoint') return false;
+    this.asked.answered(event);
     return true;
   }
 
   private setDevice(run: Run, told: DeviceReport): void {
-    // The CPU was not chosen where it took the place of a device that was lost twice.
-    const device: DeviceReport = this.fellBack ? { ...told, reason: 'device_lost' } : told;
+    const device = this.losses.told(told);
     this.device = device;
     run.device = device;
     if (device.kind === 'webgpu') workers.count = null;
@@ -581,9 +559,7 @@ class Trainer {
 
   /** The device was lost: a new one is asked for, or the CPU takes over where that was lost at once too. */
   private goOnElsewhere(training: boolean, iteration: number, detail: string): void {
-    const now = performance.now();
-    this.fellBack ||= now - this.lostAt < LOST_AGAIN;
-    this.lostAt = now;
+    this.losses.note();
     if (!training) this.device = null;
     notices.show({ id: 'device', text: words => words.notices.deviceLost(iteration, training), detail });
     if (training) this.go(this.after ?? 'train');
@@ -602,7 +578,7 @@ class Trainer {
     this.next = 'sample';
     this.configured = false;
     this.checkpoint = null;
-    this.fellBack = false;
+    this.losses.clear();
     this.measurement.clear();
     this.counterfactualFound = null;
   }
