@@ -172,7 +172,12 @@ export class Keeper {
     const found = await this.opened();
     const run = { id, config, updated, iteration, finished: iteration >= config.iterations };
     try {
-      if (begins) await found?.absorb(id);
+      const before = begins ? await found?.absorb(id) : null;
+      // The clock may have been set back since.
+      if (before && before >= updated) {
+        this.updated = Math.max(this.updated, before);
+        run.updated = this.now();
+      }
       // Where there is no room for episodes, there may be for what the run goes on from.
       await found?.keep(run, reports, last, batch).catch(error => {
         if (!batch) throw error;

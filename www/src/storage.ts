@@ -125,14 +125,19 @@ export class Storage {
     ]);
   }
 
-  /** Keeps what only the journal has of a run: it is about to be gone on with, under another journal. */
-  async absorb(id: string): Promise<void> {
+  /**
+   * Keeps what only the journal has of a run: it is about to be gone on with, under another journal. Gives when the run was written last,
+   * which may be later than now where the clock was set back; null where there is no such run.
+   */
+  async absorb(id: string): Promise<number | null> {
     const run = await this.database.get('runs', id);
+    if (!run || !isRun(run)) return null;
     const entries = await this.last(id);
     const [last] = entries;
-    if (!run || !last) return;
+    if (!last) return run.updated;
     const checkpoints = entries.map(async ({ iteration, checkpoint }) => ({ iteration, bytes: await bytesOf(checkpoint) }));
     await this.keep({ ...run, ...standing(run, last) }, reportsOf(last, 0), await Promise.all(checkpoints), null);
+    return last.updated;
   }
 
   /** All runs, the latest first. What is none, of another version or damaged, is left out. */
