@@ -554,6 +554,95 @@ test('storage that refuses after a while breaks nothing: training goes on past i
   assertClean(session);
 });
 
+/** Holds the page's database from another page for some seconds: no other transaction gets its turn. */
+async function holdStorage(within, seconds) {
+  const other = await within.newPage();
+  await other.goto(new URL('favicon.svg', address).href);
+  await other.evaluate(
+    seconds =>
+      new Promise((done, failed) => {
+        const request = indexedDB.open('turnwise');
+        request.onerror = () => failed(request.error);
+        request.onsuccess = () => {
+          const store = request.result.transaction([...request.result.objectStoreNames], 'readwrite').objectStore('runs');
+          const end = performance.now() + 1000 * seconds;
+          const again = () => {
+            if (performance.now() > end) request.result.close();
+            else store.get('').onsuccess = again;
+          };
+          again();
+          done();
+        };
+      }),
+    seconds,
+  );
+}
+
+test('storage that does not answer for a while does not hold training up, and the run is kept again after that', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  const session = await open(within, LONG);
+  const { page } = session;
+  page.on('dialog', dialog => dialog.accept());
+  await trainUntil(page, 20);
+  await holdStorage(within, 7);
+  await page.waitForTimeout(4500);
+  const before = await iterations(page);
+  await until(async () => (await iterations(page)) >= before + 20, 2, 'training goes on at its pace');
+  await page.waitForTimeout(3000);
+  await pause(page);
+  await page.waitForTimeout(500);
+  assert.equal(await page.getByTestId('notice-storage').count(), 0);
+  const done = await iterations(page);
+  await page.reload();
+  await page.getByTestId('interrupted').waitFor();
+  assert.equal(await offered(page), done);
+  await button(page, 'Go on with it').click();
+  await trainUntil(page, done + 5, null);
+  await pause(page);
+  assert.deepEqual((await curve(page)).map(line => Number(line.split(' ')[0])), Array.from({ length: await iterations(page) }, (_, i) => i));
+  assertClean(session);
+});
+
+test('where storage does not answer for ten seconds the page says that nothing is kept, and trains on', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  // The database is there, and held before the run begins.
+  const session = await open(within, LONG);
+  const { page } = session;
+  await holdStorage(within, 40);
+  await trainUntil(page, 2);
+  await page.getByTestId('notice-storage').getByText('has not answered for 10 s').waitFor({ timeout: 30_000 });
+  const before = await iterations(page);
+  await until(async () => (await iterations(page)) >= before + 50, 5, 'training goes on at its pace');
+  await pause(page);
+  assertClean(session);
+});
+
+test('a run that is reset the moment it stands is not written once more', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  // The worker's writes come late.
+  await inWorker(within, '{ const { getAllKeys } = IDBObjectStore.prototype; IDBObjectStore.prototype.getAllKeys = function (...a) { const end = performance.now() + 100; while (performance.now() < end); return getAllKeys.apply(this, a); }; }');
+  const session = await open(within, LONG);
+  const { page } = session;
+  for (let i = 0; i < 3; i++) {
+    await trainUntil(page, 5);
+    await page.evaluate(() => {
+      const named = name => [...document.querySelectorAll('button')].find(({ textContent }) => textContent.trim() === name);
+      named('Pause').click();
+      return new Promise(done => {
+        const look = () => {
+          if (named('Go on')) done(named('Reset').click());
+          else setTimeout(look);
+        };
+        look();
+      });
+    });
+    await button(page, 'Train').waitFor();
+    await page.waitForTimeout(1000);
+    assert.deepEqual(await stored(page, 'runs'), []);
+  }
+  assertClean(session);
+});
+
 test('where there is no room for episodes the run is kept without them', { timeout: 240_000 }, async () => {
   const within = await context(browser);
   await inWorker(

@@ -17,8 +17,12 @@ const DATABASE_EVERY = 500;
 /** Least time between two steps whose episodes are kept, in milliseconds: a copy of 256 of them is not for nothing. */
 const EPISODES_EVERY = 1000;
 
-/** How long training waits for the last write, in milliseconds: storage that does not answer must not hold it up. */
+/**
+ * How long training waits for the last write, once, and how long that may take before nothing is kept any more, in milliseconds: storage
+ * that does not answer must not hold training up.
+ */
 const PATIENCE = 2000;
+const GIVE_UP = 10_000;
 
 /** Arrays of checkpoints that nobody needs any more, at most: one is written, one is the last, and one is being made. */
 const SPARE = 3;
@@ -38,12 +42,16 @@ export class Keeper {
   /** The last write to the database, whether it is over, and when it began. */
   private writing: Promise<void> = Promise.resolve();
   private idle = true;
+  /** A write that takes so long that nothing waits for it. */
+  private stalled: Promise<void> | null = null;
   private begun = Number.NEGATIVE_INFINITY;
   /** Where the run stood when all that was in the journal went to the database. */
   private stood: Checkpoint | null = null;
   /** When something was written last; later than what was written before, whatever the clock says. */
   private updated = 0;
   private storage: Promise<Storage | null> | null = null;
+  /** Whether the page knows that nothing is kept. */
+  private complained = false;
   /** Null until it is open, and where there is none; and whether the last step is in it. */
   private journal: Journal | null = null;
   private journalled = false;
@@ -80,8 +88,24 @@ export class Keeper {
   /** Takes the checkpoint of a step. Where the last one is not in a journal it waits for the last write before a step that comes too fast for it. */
   save(iteration: number, bytes: Uint8Array): Promise<void> {
     this.take('latest', { iteration, bytes });
-    if (this.journalled) return Promise.resolve();
-    return Promise.race([this.writing, new Promise<void>(resolve => setTimeout(resolve, PATIENCE))]);
+    if (this.journalled || this.stalled) return Promise.resolve();
+    return Promise.race([this.writing, after(PATIENCE)]).then(() => {
+      if (!this.idle && !this.stalled) this.stall();
+    });
+  }
+
+  /** The last write does not come to its end. Steps until it does are not kept; if it does not in time, none is from then on. */
+  private stall(): void {
+    const { writing } = this;
+    this.stalled = writing;
+    void writing.then(() => {
+      if (this.stalled === writing) this.stalled = null;
+    });
+    void after(GIVE_UP - PATIENCE).then(() => {
+      if (this.stalled !== writing) return;
+      this.storage = Promise.resolve(this.refused(new Error(`the storage has not answered for ${GIVE_UP / 1000} s`)));
+      [this.writing, this.idle, this.stalled] = [Promise.resolve(), true, null];
+    });
   }
 
   /** An event of the engine on its way to the page. What belongs to the last checkpoint is written with it. */
@@ -96,6 +120,7 @@ export class Keeper {
     this.take('known', latest);
     if (report) this.reports.push({ report, text: null });
     this.journalled = report !== null && this.based === run && this.inJournal(run, latest);
+    if (this.stalled) return;
     if (this.journalled && (!this.idle || performance.now() - this.begun < DATABASE_EVERY)) return;
     if (report) this.begun = performance.now();
     this.put(run, latest, null, report === null);
@@ -179,10 +204,10 @@ export class Keeper {
         run.updated = this.now();
       }
       // Where there is no room for episodes, there may be for what the run goes on from.
-      await found?.keep(run, reports, last, batch).catch(error => {
+      await found?.keep(run, reports, last, batch, begins).catch(error => {
         if (!batch) throw error;
         this.episodesWritten = Number.POSITIVE_INFINITY;
-        return found.keep(run, reports, last, null);
+        return found.keep(run, reports, last, null, begins);
       });
       if (begins) this.based = keep;
       this.reports = this.reports.filter(({ report }) => !reports.includes(report));
@@ -210,7 +235,8 @@ export class Keeper {
 
   private refused(error: unknown): null {
     this.giveUp();
-    this.notKept(error instanceof Error ? error.message : String(error));
+    if (!this.complained) this.notKept(error instanceof Error ? error.message : String(error));
+    this.complained = true;
     return null;
   }
 
@@ -234,4 +260,9 @@ export class Keeper {
     this.uses.delete(bytes);
     this.spare.keep(bytes);
   }
+}
+
+/** So many milliseconds later. */
+function after(milliseconds: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, milliseconds));
 }

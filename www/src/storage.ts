@@ -96,9 +96,10 @@ export class Storage {
 
   /**
    * Keeps a run as it stands: `iteration` steps done, with reports of the last ones, the last checkpoints, of which one is that of
-   * `iteration`, and the episodes of a step if they are given. All of it or nothing.
+   * `iteration`, and the episodes of a step if they are given. All of it or nothing; nothing where the run does not begin and is there no
+   * more: the page has dropped it.
    */
-  async keep(run: KeptRun, reports: Report[], last: Checkpoint[], batch: Batch | null): Promise<void> {
+  async keep(run: KeptRun, reports: Report[], last: Checkpoint[], batch: Batch | null, begins: boolean): Promise<void> {
     const there = new Set([...(await this.stored(run.id)), ...last.map(({ iteration }) => iteration)]);
     const spare = spareOf(
       [...there].sort((a, b) => a - b),
@@ -107,6 +108,7 @@ export class Storage {
     );
     const spareEpisodes = batch ? spareOf(await this.episodesKept(run.id), batch.iteration, KEPT_EPISODES) : [];
     const transaction = this.database.transaction(STORES, 'readwrite');
+    if (!begins && !(await transaction.objectStore('runs').getKey(run.id))) return;
     const written = transaction.objectStore('reports');
     const checkpoints = transaction.objectStore('checkpoints');
     const episodes = transaction.objectStore('episodes');
@@ -136,7 +138,7 @@ export class Storage {
     const [last] = entries;
     if (!last) return run.updated;
     const checkpoints = entries.map(async ({ iteration, checkpoint }) => ({ iteration, bytes: await bytesOf(checkpoint) }));
-    await this.keep({ ...run, ...standing(run, last) }, reportsOf(last, 0), await Promise.all(checkpoints), null);
+    await this.keep({ ...run, ...standing(run, last) }, reportsOf(last, 0), await Promise.all(checkpoints), null, false);
     return last.updated;
   }
 
