@@ -42,9 +42,9 @@ export class Keeper {
   /** The last write to the database, whether it is over, and when it began. */
   private writing: Promise<void> = Promise.resolve();
   private idle = true;
+  private begun = Number.NEGATIVE_INFINITY;
   /** A write that takes so long that nothing waits for it. */
   private stalled: Promise<void> | null = null;
-  private begun = Number.NEGATIVE_INFINITY;
   /** Where the run stood when all that was in the journal went to the database. */
   private stood: Checkpoint | null = null;
   /** When something was written last; later than what was written before, whatever the clock says. */
@@ -85,7 +85,7 @@ export class Keeper {
     return this.spare.room(length);
   }
 
-  /** Takes the checkpoint of a step. Where the last one is not in a journal it waits for the last write before a step that comes too fast for it. */
+  /** Takes the checkpoint of a step. Where the last one is not in a journal, a step that comes too fast for the last write waits for it. */
   save(iteration: number, bytes: Uint8Array): Promise<void> {
     this.take('latest', { iteration, bytes });
     if (this.journalled || this.stalled) return Promise.resolve();
@@ -120,7 +120,8 @@ export class Keeper {
     this.take('known', latest);
     if (report) this.reports.push({ report, text: null });
     this.journalled = report !== null && this.based === run && this.inJournal(run, latest);
-    if (this.stalled) return;
+    // That a run begins is written in any case, when the storage answers again.
+    if (this.stalled && report) return;
     if (this.journalled && (!this.idle || performance.now() - this.begun < DATABASE_EVERY)) return;
     if (report) this.begun = performance.now();
     this.put(run, latest, null, report === null);
