@@ -603,6 +603,37 @@ test('storage that does not answer for a while does not hold training up, and th
   assertClean(session);
 });
 
+test('a run that gets more steps while storage does not answer loses no report', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  const session = await open(within, SMALL.replace('iterations=1000', 'iterations=50000'));
+  const { page } = session;
+  page.on('dialog', dialog => dialog.accept());
+  await trainUntil(page, 60);
+  await holdStorage(within, 4);
+  // Meanwhile a write waits, and what the journal has alone grows.
+  await page.waitForTimeout(1000);
+  await pause(page);
+  await page.evaluate(() => {
+    for (const fold of document.querySelectorAll('details')) fold.open = true;
+  });
+  const steps = page.locator('input#iterations').first();
+  await steps.fill('60000');
+  await steps.press('Enter');
+  await button(page, 'Train').or(button(page, 'Go on')).first().click();
+  await trainUntil(page, (await iterations(page)) + 5, null);
+  await page.waitForTimeout(5000);
+  await pause(page);
+  await page.waitForTimeout(500);
+  await page.reload();
+  await page.getByTestId('interrupted').waitFor();
+  const done = await offered(page);
+  await button(page, 'Go on with it').click();
+  await trainUntil(page, done + 5, null);
+  await pause(page);
+  assert.deepEqual((await curve(page)).map(line => Number(line.split(' ')[0])), Array.from({ length: await iterations(page) }, (_, i) => i));
+  assertClean(session);
+});
+
 test('where storage does not answer for ten seconds the page says that nothing is kept, and trains on', { timeout: 240_000 }, async () => {
   const within = await context(browser);
   // The database is there, and held before the run begins.

@@ -1,6 +1,6 @@
 /**
  * The last two steps of a run that trains, in a file of this browser's private file system: a step takes a fraction of a millisecond there,
- * and some ten in IndexedDB, spread over other threads and processes. Whoever reads takes what is newer than what is kept there.
+ * and several in IndexedDB, spread over other threads and processes. Whoever reads takes what is newer than what is kept there.
  *
  * The file has two halves, written in turns, so that one is whole when the tab ends while the other is written. In each: how long the text
  * is (four bytes, little-endian), the text (JSON), and from `TEXT` bytes on the checkpoint, which is written first.
@@ -9,7 +9,7 @@
 import type { Report } from './protocol';
 
 /** What is known of a run after a step. */
-export interface Standing {
+interface Standing {
   id: string;
   /** Milliseconds since 1970; later ones are larger. */
   updated: number;

@@ -24,6 +24,16 @@ const EPISODES_EVERY = 1000;
 const PATIENCE = 2000;
 const GIVE_UP = 10_000;
 
+/** What is to be written of a run. */
+interface Write {
+  /** The last one is where it stands. */
+  last: Checkpoint[];
+  updated: number;
+  reports: Report[];
+  batch: Batch | null;
+  begins: boolean;
+}
+
 /** Arrays of checkpoints that nobody needs any more, at most: one is written, one is the last, and one is being made. */
 const SPARE = 3;
 
@@ -166,14 +176,26 @@ export class Keeper {
     this.journal = null;
   }
 
-  /** Has a checkpoint written to the database, and the one before it. Where the run begins, what it goes on from as well. */
+  /**
+   * Has a checkpoint written to the database, and the one before it, with the reports that are not written yet and, now and then, episodes.
+   * Where the run begins, what it goes on from as well.
+   */
   private put(run: Keep, checkpoint: Checkpoint, before: Checkpoint | null, begins: boolean): void {
     const last = before ? [before, checkpoint] : [checkpoint];
     for (const one of last) this.hold(one);
     this.idle = false;
+    // Taken now: when the storage has time, another run may be kept.
     const updated = this.now();
+    const reports = this.reports.map(({ report }) => report);
+    const { credited } = this;
+    const due =
+      credited !== null &&
+      credited.iteration < checkpoint.iteration &&
+      performance.now() - this.episodesWritten >= EPISODES_EVERY;
+    const batch = due ? credited : null;
+    if (batch) [this.episodesWritten, this.credited] = [performance.now(), null];
     const writing = this.writing
-      .then(() => this.write(run, last, updated, begins))
+      .then(() => this.write(run, { last, updated, reports, batch, begins }))
       .finally(() => {
         for (const one of last) this.release(one);
         if (this.writing === writing) this.idle = true;
@@ -181,20 +203,9 @@ export class Keeper {
     this.writing = writing;
   }
 
-  /** Writes the last checkpoints with the reports that are not written yet and, now and then, episodes. */
-  private async write(keep: Keep, last: Checkpoint[], updated: number, begins: boolean): Promise<void> {
+  private async write(keep: Keep, { last, updated, reports, batch, begins }: Write): Promise<void> {
     const { id, config } = keep;
     const iteration = last.at(-1)?.iteration ?? 0;
-    const { credited } = this;
-    const own = keep === this.run;
-    const reports = own ? this.reports.map(({ report }) => report).filter(report => report.iteration < iteration) : [];
-    const due =
-      own && credited !== null && credited.iteration < iteration && performance.now() - this.episodesWritten >= EPISODES_EVERY;
-    const batch = due ? credited : null;
-    if (due) {
-      this.episodesWritten = performance.now();
-      this.credited = null;
-    }
     const found = await this.opened();
     const run = { id, config, updated, iteration, finished: iteration >= config.iterations };
     try {
