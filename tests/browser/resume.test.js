@@ -609,7 +609,7 @@ test('a run that gets more steps while storage does not answer loses no report',
   const { page } = session;
   page.on('dialog', dialog => dialog.accept());
   await trainUntil(page, 60);
-  await holdStorage(within, 4);
+  await holdStorage(within, 8);
   // Meanwhile a write waits, and what the journal has alone grows.
   await page.waitForTimeout(1000);
   await pause(page);
@@ -621,7 +621,7 @@ test('a run that gets more steps while storage does not answer loses no report',
   await steps.press('Enter');
   await button(page, 'Train').or(button(page, 'Go on')).first().click();
   await trainUntil(page, (await iterations(page)) + 5, null);
-  await page.waitForTimeout(5000);
+  await page.waitForTimeout(8000);
   await pause(page);
   await page.waitForTimeout(500);
   await page.reload();
