@@ -224,7 +224,7 @@ test('five turns fit the panel at 1280 pixels, and shorter ones get their size b
   const head = page.getByRole('slider', { name: 'Iteration shown below' });
   await head.focus();
   await page.keyboard.press('Home');
-  await page.getByText('turn 5', { exact: true }).waitFor();
+  await page.getByRole('group', { name: 'Tokens of the group' }).getByText('turn 5', { exact: true }).waitFor();
   const overflow = () => page.locator('.scroll').evaluate(element => element.scrollWidth - element.clientWidth);
   const small = async () => (await page.locator('.episode.small:visible').count()) > 0;
   await until(small, 5, 'small tokens');
