@@ -4,7 +4,7 @@
 //! with, since the owner hears of an answer only between two jobs of its own, and messages take their time. A worker that is lost is
 //! lost to the pool and not to the run: its jobs are done by the others.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,57 +13,7 @@ use std::time::Duration;
 use web_time::Instant;
 
 use super::Job;
-
-/// What a packet is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[repr(u8)]
-pub enum Kind {
-    /// A policy to be kept for later jobs. Not answered.
-    Policy = 0,
-    /// Episodes to be played.
-    Episodes = 1,
-    /// Log-probabilities of trajectories.
-    LogProbs = 2,
-    /// The gradient of one micro-batch.
-    Gradient = 3,
-    /// The gradient of some demonstrations.
-    Imitation = 4,
-}
-
-impl Kind {
-    const ALL: [Kind; 5] = [Kind::Policy, Kind::Episodes, Kind::LogProbs, Kind::Gradient, Kind::Imitation];
-
-    /// The kind of a number, if there is one.
-    pub fn of(number: u8) -> Option<Self> {
-        Kind::ALL.into_iter().find(|kind| *kind as u8 == number)
-    }
-}
-
-/// A job or its answer as plain data.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Packet {
-    pub kind: Kind,
-    /// What to do, or what came of it, as [`spelled`].
-    pub task: Vec<u8>,
-    /// The bulk of it.
-    pub numbers: Vec<f32>,
-    /// What the job needs of what the worker was given to keep.
-    pub needs: Vec<Held>,
-}
-
-/// A task or an answer as bytes, in the postcard format, where every number keeps its bits; nothing where it cannot be said.
-pub fn spelled(task: &impl serde::Serialize) -> Option<Vec<u8>> {
-    postcard::to_allocvec(task).ok()
-}
-
-/// What bytes of [`spelled`] say; nothing where they say something else.
-pub fn spelling<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    postcard::from_bytes(bytes).ok()
-}
-
-/// The number of something that other workers keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Held(pub u32);
+use super::packet::{Held, Kind, Packet};
 
 /// What comes from another worker.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +42,13 @@ pub trait Line {
 thread_local! {
     static POOL: RefCell<Option<Rc<Pool>>> = const { RefCell::new(None) };
     static ERRAND: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+    /// The last number of a packet or of a round: no pool of this thread uses one again, since workers may still answer what another
+    /// pool asked of them.
+    static NUMBER: Cell<u32> = const { Cell::new(0) };
+}
+
+fn number() -> u32 {
+    NUMBER.replace(NUMBER.get() + 1) + 1
 }
 
 /// Something to do for whoever has to wait for other workers in the jobs that come next. Where nobody waits it is not done.
@@ -136,7 +93,8 @@ struct State {
     took: [Option<Duration>; Kind::ALL.len()],
     /// What was given to keep, the oldest first.
     held: VecDeque<(Held, Rc<Packet>)>,
-    next: u32,
+    /// The number of the last round of jobs.
+    round: u32,
 }
 
 #[derive(Default)]
@@ -149,8 +107,9 @@ struct Worker {
     owes: VecDeque<(u32, usize)>,
 }
 
-/// The jobs of one call of [`Pool::run`].
-struct Jobs<J: Job> {
+/// A round of jobs that is begun and not done.
+pub(super) struct Round<J: Job> {
+    number: u32,
     /// `None` once done.
     jobs: Vec<Option<J>>,
     results: Vec<Option<J::Result>>,
@@ -189,8 +148,7 @@ impl Pool {
                 return held;
             }
         }
-        state.next += 1;
-        let held = Held(state.next);
+        let held = Held(number());
         state.held.push_back((held, Rc::new(Packet { kind: Kind::Policy, task, numbers, needs: vec![held] })));
         if state.held.len() > HELD {
             state.held.pop_front();
@@ -200,9 +158,21 @@ impl Pool {
 
     /// Does every job, here and elsewhere. The longest are to stand first. Results are in the order of `jobs`.
     pub(super) async fn run<J: Job>(&self, jobs: Vec<J>) -> Vec<J::Result> {
-        // What an earlier call that was broken off left behind is nobody's any more.
-        self.state.borrow_mut().workers.iter_mut().for_each(|worker| worker.owes.clear());
-        let mut work = Jobs {
+        let round = self.begin(jobs);
+        self.finish(round).await
+    }
+
+    /// Hands out jobs, for [`Pool::finish`] to do the others. The longest are to stand first.
+    pub(super) fn begin<J: Job>(&self, jobs: Vec<J>) -> Round<J> {
+        let number = number();
+        {
+            let mut state = self.state.borrow_mut();
+            state.round = number;
+            // What an earlier round left behind is nobody's any more.
+            state.workers.iter_mut().for_each(|worker| worker.owes.clear());
+        }
+        let mut work = Round {
+            number,
             sizes: jobs.iter().map(Job::size).collect(),
             queue: (0..jobs.len()).collect(),
             shared: true,
@@ -210,6 +180,17 @@ impl Pool {
             jobs: jobs.into_iter().map(Some).collect(),
             times: Vec::new(),
         };
+        self.share(&mut work);
+        work
+    }
+
+    /// Whether no other round was begun since: what the workers were given of that one is then lost.
+    pub(super) fn is_last<J: Job>(&self, work: &Round<J>) -> bool {
+        self.state.borrow().round == work.number
+    }
+
+    /// Does every job of the round begun last, here and elsewhere. Results are in the order of the jobs.
+    pub(super) async fn finish<J: Job>(&self, mut work: Round<J>) -> Vec<J::Result> {
         loop {
             self.share(&mut work);
             if let Some(index) = work.queue.pop_front() {
@@ -243,7 +224,7 @@ impl Pool {
 
     /// Hands out jobs; the last one that nobody has begun is left for the caller. What a worker gets besides its first comes from the
     /// back of the queue: the longest stand in front, and nobody is to have two of those.
-    fn share<J: Job>(&self, work: &mut Jobs<J>) {
+    fn share<J: Job>(&self, work: &mut Round<J>) {
         let workers = self.state.borrow().workers.len();
         for depth in 0..self.depth(J::KIND) {
             for worker in 0..workers {
@@ -268,7 +249,7 @@ impl Pool {
 
     /// Whether a worker that has a job already may have this one too: not where it would have more than its share of all that is not
     /// done, by more than half of the job.
-    fn fair<J: Job>(&self, worker: usize, job: usize, work: &Jobs<J>) -> bool {
+    fn fair<J: Job>(&self, worker: usize, job: usize, work: &Round<J>) -> bool {
         let state = self.state.borrow();
         let owed = |worker: &Worker| worker.owes.iter().map(|&(_, job)| work.sizes[job]).sum::<usize>();
         let left: usize = work.queue.iter().map(|&queued| work.sizes[queued]).sum();
@@ -294,9 +275,8 @@ impl Pool {
     fn post(&self, worker: usize, job: usize, packet: &Packet) {
         self.give(worker, &packet.needs);
         let number = {
+            let number = number();
             let mut state = self.state.borrow_mut();
-            state.next += 1;
-            let number = state.next;
             let worker = &mut state.workers[worker];
             worker.owes.push_back((number, job));
             worker.worked = true;
@@ -344,7 +324,7 @@ impl Pool {
     }
 
     /// Takes in what has arrived.
-    async fn take_arrived<J: Job>(&self, work: &mut Jobs<J>) {
+    async fn take_arrived<J: Job>(&self, work: &mut Round<J>) {
         if self.owed() {
             while let Some(arrival) = self.line.arrival(Duration::ZERO).await {
                 self.take(arrival, work);
@@ -353,7 +333,7 @@ impl Pool {
     }
 
     /// Waits for one arrival, and gives up who does not answer. False where nobody owes anything.
-    async fn await_one<J: Job>(&self, work: &mut Jobs<J>, patience: Duration) -> bool {
+    async fn await_one<J: Job>(&self, work: &mut Round<J>, patience: Duration) -> bool {
         if !self.owed() {
             return false;
         }
@@ -374,7 +354,7 @@ impl Pool {
         self.state.borrow().workers.iter().any(|worker| !worker.owes.is_empty())
     }
 
-    fn take<J: Job>(&self, arrival: Arrival, work: &mut Jobs<J>) {
+    fn take<J: Job>(&self, arrival: Arrival, work: &mut Round<J>) {
         let (worker, number, packet) = match arrival {
             Arrival::Lost { worker } => return self.lose(worker, work),
             Arrival::Answer { worker, number, packet } => (worker, number, packet),
@@ -404,7 +384,7 @@ impl Pool {
     }
 
     /// Counts a worker as lost; the jobs that it has not answered are to be done again.
-    fn lose<J: Job>(&self, worker: usize, work: &mut Jobs<J>) {
+    fn lose<J: Job>(&self, worker: usize, work: &mut Round<J>) {
         let owed = {
             let mut state = self.state.borrow_mut();
             let Some(worker) = state.workers.get_mut(worker).filter(|worker| !worker.lost) else {

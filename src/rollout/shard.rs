@@ -3,6 +3,8 @@
 //! Environments are reproducible: their draws and the actions so far are sent, and only the actions that were sampled come back,
 //! with their log-probabilities. Whoever asked plays them on the environments it has.
 
+use std::sync::Arc;
+
 use super::episode::repeat;
 use super::sampler::play;
 use super::{Episode, Origin, Prefix, RolloutError, Sampling, Trajectory, Turn};
@@ -13,12 +15,12 @@ use crate::seed::Draws;
 use crate::vocabulary::Token;
 
 /// Episodes to be played by one core.
-pub(super) struct Shard<'a> {
-    pub policy: &'a Packed,
+pub(super) struct Shard {
+    pub policy: Arc<Packed>,
     /// The policy as other workers know it.
     pub held: Option<Held>,
     pub episodes: Vec<Episode>,
-    pub sampling: &'a Sampling,
+    pub sampling: Arc<Sampling>,
 }
 
 /// How many beginnings episodes have, those that begin alike standing together.
@@ -51,7 +53,7 @@ enum Outcome {
     NonFinite,
 }
 
-impl Job for Shard<'_> {
+impl Job for Shard {
     const KIND: Kind = Kind::Episodes;
 
     type Result = Result<Vec<Trajectory>, RolloutError>;
@@ -62,7 +64,7 @@ impl Job for Shard<'_> {
     }
 
     async fn here(self) -> Self::Result {
-        play(self.policy, self.episodes, self.sampling).await
+        play(&self.policy, self.episodes, &self.sampling).await
     }
 
     fn packet(&self) -> Option<Packet> {
@@ -73,7 +75,7 @@ impl Job for Shard<'_> {
             sampling: episode.sampling.clone(),
             tool: episode.tool.clone(),
         };
-        let task = Task { sampling: self.sampling.clone(), episodes: self.episodes.iter().map(start).collect() };
+        let task = Task { sampling: Sampling::clone(&self.sampling), episodes: self.episodes.iter().map(start).collect() };
         Some(Packet { kind: Self::KIND, task: spelled(&task)?, numbers: Vec::new(), needs: vec![self.held?] })
     }
 
@@ -83,7 +85,7 @@ impl Job for Shard<'_> {
             return Some(Err(RolloutError::NonFinite));
         }
         let mut numbers = answer.numbers.as_slice();
-        let trajectories = self.episodes.iter().map(|episode| play_on(episode, self.sampling, &mut numbers));
+        let trajectories = self.episodes.iter().map(|episode| play_on(episode, &self.sampling, &mut numbers));
         let trajectories = trajectories.collect::<Option<Vec<_>>>()?;
         numbers.is_empty().then_some(Ok(trajectories))
     }

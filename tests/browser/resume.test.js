@@ -168,7 +168,9 @@ const noteSteps = within =>
       ...own,
       set(listener) {
         own.set.call(this, event => {
-          if (event.data.type === 'phase' && event.data.report) sessionStorage.setItem('steps', event.data.iteration + 1);
+          for (const message of event.data.messages ?? [event.data]) {
+            if (message.type === 'phase' && message.report) sessionStorage.setItem('steps', message.iteration + 1);
+          }
           listener.call(this, event);
         });
       },

@@ -23,7 +23,7 @@ const changeReports = (within, change) =>
       ...handler,
       set(receive) {
         handler.set.call(this, event => {
-          if (event.data?.report) change(event.data.report);
+          for (const message of event.data?.messages ?? [event.data]) if (message?.report) change(message.report);
           receive.call(this, event);
         });
       },

@@ -204,7 +204,7 @@ test('Step lights the loop; a changed turn is asked of the worker and shown with
       constructor(...args) {
         super(...args);
         this.addEventListener('message', ({ data }) => {
-          if (data.type === 'phase' && data.batch) this.batch = data.batch;
+          for (const message of data.messages ?? [data]) if (message.type === 'phase' && message.batch) this.batch = message.batch;
         });
       }
       postMessage(message, ...rest) {

@@ -6,13 +6,17 @@
 import { findDevice, LoadError, type Loaded, loadEngine } from './engine';
 import { assist } from './helper';
 import { type Keep, Keeper } from './keeper';
+import { Outbox } from './outbox';
 import { type Assist, type Job, Pool } from './pool';
 import type { Command, DeviceChoice, DeviceKind, DeviceReport, Event as EngineEvent } from './protocol';
 import type { Checkpoint } from './storage';
 import type { Engine } from './wasm/cpu/turnwise_cpu.js';
 
-/** The first message: where the page's static files are, and what the first run is to compute on; its engine is fetched at once. */
-export type Start = { type: 'start'; base: string; device: DeviceChoice };
+/**
+ * The first message: where the page's static files are, and what the first run is to compute on; its engine is fetched at once. Phases of
+ * short steps may come several at a time where `together` says so.
+ */
+export type Start = { type: 'start'; base: string; device: DeviceChoice; together?: boolean };
 
 /** How many workers are to compute on the CPU, this one included; taken in while the run stands still. */
 export type Share = { type: 'share'; workers: number };
@@ -45,7 +49,11 @@ export type { Checkpoint, Keep };
 export type ToWorker = Start | Keep | Share | ExportPolicy | { type: 'send_checkpoint' } | Command;
 export type FromWorker = EngineEvent | Broken | NotKept | ExportedPolicy | LatestCheckpoint | Workers;
 
-const send = (message: FromWorker): void => postMessage(message);
+/** What is posted: a message, or several in their order. */
+export type Posted = FromWorker | { type: 'several'; messages: FromWorker[] };
+
+const outbox = new Outbox(posted => postMessage(posted));
+const send = (message: FromWorker): void => outbox.send(message);
 const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Whether this worker helps another: its first message says so. */
@@ -246,6 +254,7 @@ addEventListener('message', ({ data }: MessageEvent<ToWorker | Assist | Job>) =>
     try {
       if (data.type === 'start') {
         base = data.base;
+        outbox.together = data.together ?? false;
         await start(data.device);
       } else if (data.type === 'keep') keeper.begin(data);
       else if (data.type === 'share') {

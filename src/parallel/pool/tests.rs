@@ -139,11 +139,55 @@ fn an_errand_is_done_while_waiting_and_never_later() {
     install(None);
 }
 
-/// What travels between workers arrives to the last bit, numbers without a decimal form too.
+/// Jobs as they are, with a device whose work is cut.
+fn sized(count: usize) -> Vec<Sized> {
+    (0..count).map(|_| Sized { size: 1, told: true }).collect()
+}
+
+#[cfg(feature = "cpu")]
 #[test]
-fn what_is_spelled_keeps_every_bit() {
-    let numbers = [0.1, -0.0, f64::MIN_POSITIVE / 3.0, f64::NAN, f64::INFINITY, 1e300];
-    let found: Vec<f64> = spelled(&numbers.as_slice()).and_then(|bytes| spelling(&bytes)).unwrap_or_default();
-    assert_eq!(found.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), numbers.map(f64::to_bits));
-    assert_eq!(spelling::<Vec<f64>>(&[9, 9, 9]), None);
+fn jobs_begun_ahead_are_with_the_others_before_anybody_waits_for_them() {
+    let device = burn::tensor::Device::flex();
+    assert!(crate::parallel::ahead(&device, sized(4)).is_none(), "without a pool nobody does them");
+    let (sent, owed) = (Rc::<Sent>::default(), RefCell::default());
+    install(Some(Box::new(Noted { workers: 1, sent: sent.clone(), owed })));
+    let begun = crate::parallel::ahead(&device, sized(4));
+    assert_eq!(sent.take().len(), 2);
+    let own = begun.and_then(|begun| wait(begun.finish())).unwrap_or_default();
+    assert_eq!(own.iter().filter(|&&own| !own).count(), 2, "what the other has done is not done again");
+    install(None);
+}
+
+#[cfg(feature = "cpu")]
+#[test]
+fn jobs_begun_ahead_are_nothing_once_the_workers_have_others() {
+    let device = burn::tensor::Device::flex();
+    let line = || Some(Box::new(Noted { workers: 1, sent: Rc::default(), owed: RefCell::default() }) as Box<dyn Line>);
+    let finished = |begun: Option<crate::parallel::Ahead<Sized>>| begun.is_some_and(|begun| wait(begun.finish()).is_some());
+    install(line());
+    let begun = crate::parallel::ahead(&device, sized(4));
+    wait(crate::parallel::all(&device, sized(3)));
+    assert!(!finished(begun), "another round was begun");
+    let begun = crate::parallel::ahead(&device, sized(4));
+    install(line());
+    assert!(!finished(begun), "there are other workers");
+    let begun = crate::parallel::ahead(&device, sized(4));
+    install(None);
+    assert!(!finished(begun), "there are none");
+}
+
+/// Workers may still answer what another pool asked of them: that must not be taken for an answer to this one.
+#[test]
+fn no_two_pools_use_the_same_number() {
+    let numbers = || {
+        let (pool, _) = noted(1);
+        let _begun = pool.begin(sized(4));
+        let held = pool.hold(Vec::new(), vec![1.0]);
+        let owes: Vec<u32> = pool.state.borrow().workers[0].owes.iter().map(|&(number, _)| number).collect();
+        (owes, held.0)
+    };
+    let ((first, held), (second, other)) = (numbers(), numbers());
+    assert_eq!((first.len(), second.len()), (2, 2));
+    assert!(first.iter().all(|number| !second.contains(number)));
+    assert_ne!(held, other);
 }

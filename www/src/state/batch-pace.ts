@@ -7,7 +7,7 @@ import type { Batch } from '../protocol';
 const INTERVAL = 1000;
 
 /** The engine offers those of a step this often while it trains, in milliseconds: of what it would send besides, nothing is shown. */
-export const EPISODES_EVERY = 200;
+export const EPISODES_EVERY = 500;
 
 export class BatchPace {
   /** Whether the page is still busy with the batch it was given last. */

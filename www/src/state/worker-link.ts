@@ -2,7 +2,7 @@
 
 import { drawInTurn, timeDrawn } from '../frames.svelte';
 import type { DeviceChoice } from '../protocol';
-import type { FromWorker, ToWorker } from '../worker';
+import type { FromWorker, Posted, ToWorker } from '../worker';
 
 /**
  * Least time between two times that steps of a run are taken in, in milliseconds, more often could not be followed; and how many times as
@@ -45,16 +45,16 @@ export class WorkerLink {
     }
     this.worker = worker;
     let told = false;
-    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+    worker.onmessage = ({ data }: MessageEvent<Posted>) => {
       told = true;
-      if (worker === this.worker) this.receive(data);
+      for (const message of data.type === 'several' ? data.messages : [data]) if (worker === this.worker) this.receive(message);
     };
     // The script itself did not load. Once it runs, it tells of its errors itself, with its last checkpoint.
     worker.onerror = event => {
       if (worker !== this.worker || told) return;
       this.receive({ type: 'broken', cause: 'download', detail: event.message ?? '', checkpoint: null });
     };
-    this.post({ type: 'start', base: document.baseURI, device });
+    this.post({ type: 'start', base: document.baseURI, device, together: true });
   }
 
   /** Ends the worker; nothing that it said and was not taken in yet counts. */
