@@ -58,8 +58,25 @@ pub struct Accuracy {
     pub sign_agreement: Option<Agreement>,
 }
 
-/// Compares credits over the turns where `selected` is true and the truth is known. `groups` is `[trajectory]`, the others
-/// `[trajectory][turn]`. The draws of the intervals come from `seed`; the same input gives the same intervals.
+/// An accuracy with the correlation in each bootstrap sample, so that credits of the same turns can be compared.
+pub struct Sampled {
+    pub accuracy: Accuracy,
+    /// Pearson's, of every sample; nothing where it has none.
+    correlations: Vec<Option<f64>>,
+}
+
+impl Sampled {
+    /// By how much its linear correlation is above that of other credit of the same turns, with the interval of that difference over
+    /// the same samples: much narrower than either interval, since what is hard about some groups is hard for both. Nothing where
+    /// either has no correlation.
+    pub fn ahead_of(&self, other: &Sampled) -> Option<Agreement> {
+        let value = self.accuracy.pearson?.value - other.accuracy.pearson?.value;
+        let both = self.correlations.iter().zip(&other.correlations);
+        Some(Agreement { value, interval: interval(both.filter_map(|(own, other)| Some((*own)? - (*other)?)).collect()) })
+    }
+}
+
+/// [`sampled`] without the samples.
 pub fn accuracy(
     groups: &[usize],
     assigned: &[Vec<f64>],
@@ -67,6 +84,18 @@ pub fn accuracy(
     selected: &[Vec<bool>],
     seed: RootSeed,
 ) -> Accuracy {
+    sampled(groups, assigned, truth, selected, seed).accuracy
+}
+
+/// Compares credits over the turns where `selected` is true and the truth is known. `groups` is `[trajectory]`, the others
+/// `[trajectory][turn]`. The draws of the intervals come from `seed`; the same input gives the same intervals.
+pub fn sampled(
+    groups: &[usize],
+    assigned: &[Vec<f64>],
+    truth: &[Vec<Option<f64>>],
+    selected: &[Vec<bool>],
+    seed: RootSeed,
+) -> Sampled {
     let (mut x, mut y, mut group_of) = (Vec::new(), Vec::new(), Vec::new());
     for (index, &group) in groups.iter().enumerate() {
         for ((&assigned, &truth), &selected) in assigned[index].iter().zip(&truth[index]).zip(&selected[index]) {
@@ -79,27 +108,32 @@ pub fn accuracy(
     }
     let turns = x.len();
     if turns < FEWEST_TURNS {
-        return Accuracy { turns, pearson: None, spearman: None, sign_agreement: None };
+        let accuracy = Accuracy { turns, pearson: None, spearman: None, sign_agreement: None };
+        return Sampled { accuracy, correlations: Vec::new() };
     }
     let (place, count) = places(&group_of);
     let pairs = Pairs::of(&x, &y, &place, count);
     let mut ranks = [Vec::new(), Vec::new()];
     let [pearson, spearman, sign] = pairs.agreements(&vec![1.0; count], &mut ranks);
     let mut samples: [Vec<f64>; 3] = Default::default();
+    let mut correlations = Vec::new();
     for resample in 0..if count > 1 { RESAMPLES } else { 0 } {
         let mut draws = seed.draws(Purpose::Bootstrap, resample, 0, 0);
         let mut times = vec![0.0; count];
         (0..count).for_each(|_| times[draws.below(count as u32) as usize] += 1.0);
-        samples.iter_mut().zip(pairs.agreements(&times, &mut ranks)).for_each(|(samples, value)| samples.extend(value));
+        let found = pairs.agreements(&times, &mut ranks);
+        correlations.push(found[0]);
+        samples.iter_mut().zip(found).for_each(|(samples, value)| samples.extend(value));
     }
     let [of_pearson, of_spearman, of_sign] = samples.map(interval);
     let with = |value: Option<f64>, interval| value.map(|value| Agreement { value, interval });
-    Accuracy {
+    let accuracy = Accuracy {
         turns,
         pearson: with(pearson, of_pearson),
         spearman: with(spearman, of_spearman),
         sign_agreement: with(sign, of_sign),
-    }
+    };
+    Sampled { accuracy, correlations }
 }
 
 /// Sums over the turns of a group, from which sums over any bootstrap sample are made. Credits less their overall means.

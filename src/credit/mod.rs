@@ -32,7 +32,7 @@ mod truth;
 
 use crate::config::{CreditMethod, ExperimentConfig};
 
-pub use accuracy::{Accuracy, Agreement, TurnSelection, accuracy};
+pub use accuracy::{Accuracy, Agreement, Sampled, TurnSelection, accuracy, sampled};
 pub use baselines::{
     best_of_group_advantages, centred_then_divided_advantages, decoupled_advantages, length_weighted_advantages,
     process_and_outcome_returns, relative_advantages,

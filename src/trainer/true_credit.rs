@@ -108,11 +108,9 @@ impl TrueCreditRun {
 
     /// How close the credit of every method is to the measured one.
     pub fn accuracy(&self, measured: &TrueCredit) -> CreditAccuracy {
-        let judged = |(method, advantages): (CreditMethod, Vec<Vec<f64>>)| {
-            MethodAccuracy::of(method, &self.trajectories, &advantages, measured, RootSeed(self.config.seed))
-        };
+        let seed = RootSeed(self.config.seed);
         CreditAccuracy {
-            methods: self.assigned().into_iter().map(judged).collect(),
+            methods: MethodAccuracy::of_all(self.assigned(), &self.trajectories, measured, seed),
             reliability: measured.reliability(&TurnSelection::All.of(&self.trajectories)),
             rolls: self.rolls,
             states: self.boundaries.states(),

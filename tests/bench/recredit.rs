@@ -46,10 +46,8 @@ fn main() {
     let measured = measured(&trajectories, &rewards, config.gamma);
     let credits = frozen.recredit_all(&config);
     let judge = || -> Vec<MethodAccuracy> {
-        let of = |credit: &turnwise::web::protocol::MethodCredit| {
-            MethodAccuracy::of(credit.method, &trajectories, &credit.advantages, &measured, RootSeed(config.seed))
-        };
-        credits.iter().map(of).collect()
+        let assigned = credits.iter().map(|credit| (credit.method, credit.advantages.clone())).collect();
+        MethodAccuracy::of_all(assigned, &trajectories, &measured, RootSeed(config.seed))
     };
     row("accuracy of all methods, with intervals", REPEATS / 10, judge);
 }

@@ -235,3 +235,53 @@ test('opening a run asks before one that was trained here is dropped', { timeout
   await page.getByText('Recorded run', { exact: true }).waitFor();
   assertClean(session);
 });
+
+test('the layer for files goes when they have left, be the part of the page below them gone or not', async () => {
+  const session = await ready();
+  const { page } = session;
+  const files = await page.evaluateHandle(() => {
+    const data = new DataTransfer();
+    data.items.add(new File(['x'], 'x.txt'));
+    return data;
+  });
+  const layer = page.getByTestId('drop-layer');
+  // What is replaced under the pointer is left without a word.
+  await page.dispatchEvent('body', 'dragenter', { dataTransfer: files });
+  await page.dispatchEvent('[data-testid=group]', 'dragenter', { dataTransfer: files });
+  await layer.waitFor();
+  await layer.waitFor({ state: 'detached', timeout: 3000 });
+  // While they are there it stays.
+  await page.dispatchEvent('body', 'dragenter', { dataTransfer: files });
+  for (let i = 0; i < 8; i++) {
+    await page.waitForTimeout(250);
+    await page.dispatchEvent('body', 'dragover', { dataTransfer: files });
+  }
+  assert.equal(await layer.count(), 1);
+  await page.dispatchEvent('body', 'dragleave', { dataTransfer: files });
+  await layer.waitFor({ state: 'detached', timeout: 800 });
+  assertClean(session);
+});
+
+test('where the question about a run that would be dropped cannot be loaded, nothing is dropped and the page says so', { timeout: 120_000 }, async () => {
+  const within = await context(browser);
+  await within.route(/DropQuestion/, route => route.abort());
+  const { page, errors } = await open(within, '#v=1&env=search&seed=4&groups=2&gen=4&d=32&warm=none&held=16&iters=20000');
+  await page.getByRole('button', { name: 'Train', exact: true }).click();
+  await until(async () => (await iterations(page)) >= 2, 60, 'training');
+  await drop(page, 'run.json', RECORDED);
+  await said(page).waitFor();
+  const before = await iterations(page);
+  await until(async () => (await iterations(page)) > before, 10, 'training goes on');
+  await page.getByRole('button', { name: 'Pause', exact: true }).click();
+  assert.deepEqual(errors.filter(error => error.startsWith('page error')), []);
+});
+
+test('what was said of a file goes when another run begins', { timeout: 120_000 }, async () => {
+  const session = await ready('#v=1&env=search&seed=4&groups=2&gen=4&d=32&warm=none&held=16&iters=3');
+  const { page } = session;
+  await drop(page, 'run.json', RECORDED);
+  await said(page).getByText('the run is on show').waitFor();
+  await page.getByRole('button', { name: 'Train', exact: true }).click();
+  await said(page).waitFor({ state: 'detached' });
+  assertClean(session);
+});

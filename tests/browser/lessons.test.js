@@ -135,6 +135,16 @@ test('a link of a lesson opens its card, whatever the seed', async () => {
   assertClean(session);
 });
 
+test('a link with the settings of a lesson alone trains both all the same, and the address says so', async () => {
+  const session = await open(await context(browser), '#v=1&env=search&seed=1&gamma=1');
+  const { page } = session;
+  await card(page).getByText('What the discount γ does').waitFor();
+  await card(page).getByRole('button', { name: 'Train both' }).click();
+  await until(async () => (await hash(page)).includes('b.gamma=0.5'), 10, 'the comparison in the address');
+  await page.getByText(/the other configuration/).first().waitFor();
+  assertClean(session);
+});
+
 test('every lesson sets its experiment without a remark, in both languages', async () => {
   const session = await open(await context(browser));
   const { page } = session;

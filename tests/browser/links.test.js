@@ -223,3 +223,25 @@ test('case 28: no text of a link is run, wherever it stands, and nothing starts 
   assert.equal(await page.locator('img, iframe, [onerror]').count(), 0);
   assertClean(session);
 });
+
+test('a discount that a person chose stays on the way through tasks, one where it is the usual one among them', async () => {
+  const session = await open(await context(browser), '#v=1&env=search&seed=4');
+  const { page } = session;
+  const usual = await gamma(page);
+  const task = page.getByLabel('Environment', { exact: true });
+  await page.getByRole('slider', { name: /^Discount/ }).focus();
+  await page.keyboard.press('End');
+  await until(async () => (await gamma(page)) === 1, 5, 'the discount is 1');
+  for (const name of ['spin', 'web', 'search']) {
+    await task.selectOption(name);
+    await until(async () => new RegExp(`env=${name}`).test(await hash(page)), 5, name);
+    assert.equal(await gamma(page), 1, name);
+  }
+  // Nobody chose the one that is usual.
+  await go(page, '#v=1&env=search&seed=4');
+  await task.selectOption('spin');
+  await until(async () => (await gamma(page)) === 1, 5, 'the usual one of spin');
+  await task.selectOption('search');
+  await until(async () => (await gamma(page)) === usual, 5, 'and of search again');
+  assertClean(session);
+});

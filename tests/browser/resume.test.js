@@ -840,3 +840,45 @@ test('with more steps in the form a finished run is gone on with, and so is its 
   assert.deepEqual(await curve(other.page), wanted.slice(7));
   for (const one of [whole, session, other]) assertClean(one);
 });
+
+test('a link that is opened while an interrupted run is read back stays, and the run is offered again', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  const session = await open(within, LONG);
+  const { page } = session;
+  page.on('dialog', dialog => dialog.accept());
+  await trainUntil(page, 30);
+  await pause(page);
+  await page.waitForTimeout(500);
+  await page.reload();
+  await page.getByTestId('interrupted').waitFor();
+  const step = await offered(page);
+  await holdStorage(within, 4);
+  await button(page, 'Go on with it').click();
+  await page.getByText('Setting up', { exact: true }).waitFor();
+  await page.evaluate(() => {
+    location.hash = '#v=1&env=code&seed=9';
+  });
+  await page.getByTestId('interrupted').waitFor({ timeout: 15_000 });
+  assert.equal(await offered(page), step);
+  assert.match(await page.evaluate(() => location.hash), /env=code&seed=9/);
+  assert.equal(await iterations(page), 0, 'nothing trains');
+  assertClean(session);
+});
+
+test('an interrupted run that storage does not give in time is said to be unreadable, and the page can be used', { timeout: 240_000 }, async () => {
+  const within = await context(browser);
+  const session = await open(within, LONG);
+  const { page } = session;
+  page.on('dialog', dialog => dialog.accept());
+  await trainUntil(page, 30);
+  await pause(page);
+  await page.waitForTimeout(500);
+  await page.reload();
+  await page.getByTestId('interrupted').waitFor();
+  await holdStorage(within, 30);
+  await button(page, 'Go on with it').click();
+  await page.getByTestId('notice-resume').getByText('could not be read back').waitFor({ timeout: 20_000 });
+  await trainUntil(page, 3);
+  await pause(page);
+  assertClean(session);
+});

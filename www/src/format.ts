@@ -69,6 +69,12 @@ export function ago(time: number, language: Language, now = Date.now()): string 
   );
 }
 
+/** How long something took that may have taken less than a second: `0.4 s`, from ten seconds on as `duration`. */
+export function took(seconds: number, language: Language): string {
+  if (seconds >= 10) return duration(seconds, language);
+  return `${Math.max(0, seconds).toFixed(1)} ${language === 'zh' ? '秒' : 's'}`;
+}
+
 /** Tokens per second, `32.9 k tokens/s`. */
 export function speed(perSecond: number, language: Language): string {
   if (language === 'zh') {

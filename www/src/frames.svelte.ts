@@ -23,7 +23,13 @@ export const timeDrawn = (): number => spent;
 
 /** By who draws. Whoever has had a frame goes to the end. */
 const waiting = new Map<object, Piece>();
-let asked = false;
+let asked: { frame: number; timer: ReturnType<typeof setTimeout> } | null = null;
+
+/**
+ * After so many milliseconds it goes on without a frame: in a hidden tab, and in a page within another that is out of sight, none comes,
+ * and what waits may be the next run of a series.
+ */
+const LATEST = 1000;
 
 /** Puts a drawing in the queue. One that the same owner has there already is replaced and keeps its place. */
 export function drawInTurn(owner: object, piece: Piece): void {
@@ -76,13 +82,15 @@ export function lingering<T>(read: () => T | null): { readonly current: T | null
 }
 
 function ask(): void {
-  if (asked) return;
-  asked = true;
-  requestAnimationFrame(frame);
+  asked ??= { frame: requestAnimationFrame(frame), timer: setTimeout(frame, LATEST) };
 }
 
 function frame(): void {
-  asked = false;
+  if (asked) {
+    cancelAnimationFrame(asked.frame);
+    clearTimeout(asked.timer);
+  }
+  asked = null;
   const begun = performance.now();
   const drawn = new Set<object>();
   try {

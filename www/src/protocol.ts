@@ -201,7 +201,7 @@ export type MeasuredCredit = { iteration: number, credit: TrueCredit, accuracy: 
 /**
  * How close one method came, over the turns of some frozen episodes.
  */
-export type MethodAccuracy = { method: CreditMethod, all_turns: Accuracy, tool_turns: Accuracy };
+export type MethodAccuracy = { method: CreditMethod, all_turns: Accuracy, tool_turns: Accuracy, behind: Agreement | null };
 
 /**
  * What one method makes of frozen episodes.

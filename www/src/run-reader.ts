@@ -250,6 +250,8 @@ function measured(fields: Fields, path: string, turnsOf: Map<number, number[]>):
       count(of.turns, `${at}.${name}.turns`);
       for (const figure of ['pearson', 'spearman', 'sign_agreement']) agreement(of[figure], `${at}.${name}.${figure}`);
     }
+    // Runs from before there was such a thing have none.
+    agreement(method.behind ?? null, `${at}.behind`);
   }
 }
 

@@ -75,14 +75,16 @@ fn print_table(accuracy: &CreditAccuracy, after: usize, seconds: f64) {
         "reliability of the measurement {}; {seconds:.1} s",
         reliability.map_or("-".to_string(), |share| format!("{share:.3}"))
     );
-    println!("| method | turns | Pearson (95 %) | Spearman | same sign | tool turns | Pearson | Spearman | same sign |");
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
-    for MethodAccuracy { method, all_turns, tool_turns } in &accuracy.methods {
+    println!(
+        "| method | turns | Pearson (95 %) | Spearman | same sign | tool turns | Pearson | Spearman | same sign | behind the closest |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    for MethodAccuracy { method, all_turns, tool_turns, behind } in &accuracy.methods {
         let cells = [all_turns, tool_turns].map(|accuracy| {
             let figures = [&accuracy.pearson, &accuracy.spearman, &accuracy.sign_agreement].map(figure);
             format!("{} | {}", accuracy.turns, figures.join(" | "))
         });
-        println!("| {} | {} |", word(method), cells.join(" | "));
+        println!("| {} | {} | {} |", word(method), cells.join(" | "), figure(behind));
     }
 }
 

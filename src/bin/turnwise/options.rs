@@ -1,5 +1,6 @@
 //! Settings on the command line: one option each, from their declaration.
 
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use turnwise::config::{self, ExperimentConfig, Kind, LinkOutcome, Note, SETTINGS, Setting};
 use turnwise::device::{Chosen, DeviceChoice, DeviceKind, DeviceReason, choose, native_adapter};
@@ -130,13 +131,15 @@ pub fn device(matches: &ArgMatches) -> Chosen {
     let chosen = pollster::block_on(choose(choice, native_adapter));
     let kind = if chosen.report.kind == DeviceKind::Webgpu { "GPU" } else { "CPU" };
     let reason = match chosen.report.reason {
+        DeviceReason::Chosen if matches.value_source("device") == Some(ValueSource::DefaultValue) => "the default",
         DeviceReason::Chosen => "as chosen",
         DeviceReason::SoftwareAdapter => "the only GPU adapter is software",
         DeviceReason::DeviceRefused => "the GPU refused to open",
         DeviceReason::AdapterFound => "a GPU adapter was found",
         _ => "no GPU adapter was found",
     };
-    eprintln!("device: {kind} ({}): {reason} {}", chosen.report.name, chosen.report.detail);
+    let line = format!("device: {kind} ({}): {reason} {}", chosen.report.name, chosen.report.detail);
+    eprintln!("{}", line.trim_end());
     chosen
 }
 

@@ -61,7 +61,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     }
     let mut recorded = RecordedRun {
         config: config.clone(),
-        made_with: format!("turnwise train '#{}' on the {} CPU", config::to_link(&config, REGISTRY), std::env::consts::ARCH),
+        made_with: format!("turnwise train '#{}' (CPU, {})", config::to_link(&config, REGISTRY), std::env::consts::ARCH),
         reports: Vec::new(),
         batches: Vec::new(),
         measured: Vec::new(),
@@ -70,6 +70,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}").unwrap_or(ProgressStyle::default_bar()));
     let mut failure = None;
     let (mut watch, mut warned) = (Watch::new(&config), 0);
+    let mut summary = String::new();
     bar.set_position(first as u64);
     for iteration in first..config.iterations {
         let player = trainer.policy();
@@ -97,10 +98,11 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             recorded.batches.push(abridged(frozen(&rollout, Some(&rewards), Some(&credit))));
         }
         bar.inc(1);
-        bar.set_message(format!(
+        summary = format!(
             "train {:.2}  held-out {:.2}  return {:.2}  calls {:.2}  {:.0} tokens/s",
             report.train_success, report.held_out_success, report.mean_return, report.calls, report.tokens_per_second
-        ));
+        );
+        bar.set_message(summary.clone());
         watch.add(&report);
         for warning in &watch.warnings()[warned..] {
             bar.suspend(|| eprintln!("warning at iteration {}: {}", warning.iteration, warning.text_en));
@@ -122,6 +124,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     if let Some(file) = given(matches, "record") {
         save(Path::new(file), serde_json::to_string(&recorded)?.as_bytes())?;
     }
+    println!("step {} of {}: {summary}", trainer.iteration(), config.iterations);
+    println!("in {}: experiment.json, metrics.jsonl, episodes.jsonl, checkpoint.safetensors", out.display());
     match failure {
         Some(failure) => Err(failure.into()),
         None => Ok(()),

@@ -83,6 +83,34 @@ fn reliability_is_the_squared_correlation_with_what_re_rolls_measure() {
     assert_close(&[truth.reliability(&all).unwrap()], &[agreement.powi(2)], 0.03);
 }
 
+/// Some groups are harder for everybody: each correlation is uncertain, and which of the two is larger is not.
+#[test]
+fn credits_are_compared_on_the_same_groups() {
+    let mut draws = RootSeed(5).draws(Purpose::Question, 0, 0, 0);
+    let (mut truth, mut near, mut far) = (Vec::new(), Vec::new(), Vec::new());
+    for group in 0..12 {
+        let hard = if group % 2 == 0 { 3.0 } else { 0.2 };
+        for _ in 0..8 {
+            let (value, noise) = (f64::from(draws.unit()) - 0.5, f64::from(draws.unit()) - 0.5);
+            truth.push(value);
+            near.push(value + hard * noise);
+            far.push(value + 1.3 * hard * noise);
+        }
+    }
+    let rows = |values: &[f64]| -> Vec<Vec<f64>> { values.chunks(8).map(<[f64]>::to_vec).collect() };
+    let known: Vec<Vec<Option<f64>>> = rows(&truth).into_iter().map(|row| row.into_iter().map(Some).collect()).collect();
+    let (groups, selected): (Vec<usize>, _) = ((0..12).collect(), vec![vec![true; 8]; 12]);
+    let over = |values: &[f64]| sampled(&groups, &rows(values), &known, &selected, RootSeed(0));
+    let (near, far) = (over(&near), over(&far));
+    let interval = |sampled: &Sampled| sampled.accuracy.pearson.and_then(|pearson| pearson.interval).unwrap();
+    assert!(interval(&near)[0] < interval(&far)[1], "the intervals of the two overlap");
+    let ahead = near.ahead_of(&far).unwrap();
+    assert_eq!(ahead.value, near.accuracy.pearson.unwrap().value - far.accuracy.pearson.unwrap().value);
+    assert!(ahead.interval.unwrap()[0] > 0.0, "{ahead:?}");
+    let itself = near.ahead_of(&near).unwrap();
+    assert_eq!((itself.value, itself.interval), (0.0, Some([0.0, 0.0])));
+}
+
 /// Credits of turns in groups of `size`, one trajectory to a group.
 fn compared(assigned: &[f64], truth: &[f64], size: usize) -> Accuracy {
     let rows: Vec<Vec<f64>> = assigned.chunks(size).map(<[f64]>::to_vec).collect();

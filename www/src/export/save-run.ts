@@ -51,9 +51,9 @@ export async function saveAllEpisodes(run: Run): Promise<Saved> {
 /** The run as a file that can be opened again. */
 export async function saveRun(run: Run): Promise<Saved> {
   const { config, reports, batches, measured } = run;
-  const device = run.device ? (run.device.kind === 'webgpu' ? `WebGPU, ${run.device.name}` : 'the CPU') : 'an unknown device';
+  const device = run.device && (run.device.kind === 'webgpu' ? ` (WebGPU, ${run.device.name})` : ' (CPU)');
   const link = experiment.module ? `#${experiment.module.to_link(config)}` : '';
-  const madeWith = run.madeWith || `the Turnwise page, '${link}' on ${device}`;
+  const madeWith = run.madeWith || `Turnwise '${link}'${device ?? ''}`;
   const { parts, kept } = await runFile({ config, madeWith, reports, batches, measured }, view.batch?.iteration ?? null);
   const name = fileName(config, 'run', 'json');
   save(name, parts, 'application/json');
@@ -71,12 +71,14 @@ export function saveSettings(): Saved {
 
 /** The policy of the live run as a folder for Hugging Face transformers, in a zip archive. */
 export async function savePolicy(run: Run): Promise<Saved> {
+  // It stands still now; it may go on before all is there.
+  const { steps } = trainer;
   const { files, detail } = await trainer.exportPolicy();
   if (files.length === 0) throw new Error(detail);
   const { zipSync } = await import('fflate');
   const folder = `turnwise-${run.config.environment}`;
   const archive = zipSync(Object.fromEntries(files.map(([name, bytes]) => [`${folder}/${name}`, bytes])));
-  const name = fileName(run.config, `step-${trainer.steps}-policy`, 'zip');
+  const name = fileName(run.config, `step-${steps}-policy`, 'zip');
   save(name, [archive], 'application/zip');
   return saved(name);
 }

@@ -6,17 +6,19 @@ export interface Closest {
   method: CreditMethod;
   /** Its Pearson correlation over all turns. */
   value: number;
-  /** Whether there is an interval to compare with. */
-  certain: boolean;
-  /** Methods whose interval overlaps with its own. */
+  /** Whether the others were compared with it, on the same bootstrap samples. */
+  compared: boolean;
+  /** Methods whose distance from it may be none: the interval of the difference reaches 0. */
   tied: CreditMethod[];
 }
 
 export function closest({ methods }: CreditAccuracy): Closest | null {
-  const known = methods.flatMap(({ method, all_turns: { pearson } }) => (pearson ? [{ method, ...pearson }] : []));
+  const known = methods.flatMap(({ method, behind, all_turns: { pearson } }) =>
+    pearson ? [{ method, value: pearson.value, behind }] : [],
+  );
   const [first, ...rest] = known.toSorted((a, b) => b.value - a.value);
   if (!first) return null;
-  const low = first.interval?.[0] ?? null;
-  const tied = rest.filter(({ interval }) => low !== null && interval !== null && interval[1] >= low);
-  return { method: first.method, value: first.value, certain: low !== null, tied: tied.map(({ method }) => method) };
+  const intervals = rest.map(({ method, behind }) => ({ method, interval: behind?.interval ?? null }));
+  const tied = intervals.filter(({ interval }) => interval !== null && interval[0] <= 0).map(({ method }) => method);
+  return { method: first.method, value: first.value, compared: intervals.some(({ interval }) => interval !== null), tied };
 }

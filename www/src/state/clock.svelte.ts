@@ -12,6 +12,19 @@ export class Clock {
   /** Seconds trained so far. */
   seconds = $derived((this.passed + (this.since === null ? 0 : Math.max(0, this.now - this.since))) / 1000);
 
+  constructor() {
+    // A page that the browser puts away for Back stands still, and its worker with it.
+    let away = false;
+    addEventListener('pagehide', () => {
+      away = this.since !== null;
+      this.stop();
+    });
+    addEventListener('pageshow', () => {
+      if (away) this.start();
+      away = false;
+    });
+  }
+
   start(): void {
     this.since = performance.now();
     this.now = this.since;

@@ -63,6 +63,9 @@ class Experiment {
       .filter(used);
   });
 
+  /** Settings that the person moved away from what was usual then: another task does not take them back. */
+  private readonly moved = new Set<string>();
+
   /** Called before a link replaces the experiment, so that a run in progress can stop. */
   onLinkOpened: () => void = () => {};
 
@@ -104,6 +107,7 @@ class Experiment {
   readLink(hash: string): void {
     if (!this.module) return;
     const read = this.module.read_link(hash);
+    this.moved.clear();
     this.config = read.config;
     this.other = read.other;
     this.seeds = read.seeds;
@@ -116,9 +120,19 @@ class Experiment {
 
   /** Takes over the experiment of a run, with the settings added since it was made; the address follows. */
   adopt(config: ExperimentConfig): ExperimentConfig | null {
+    const { config: first, other } = this;
+    const alike = (one: ExperimentConfig | null) => one !== null && this.alike(one, config);
+    // The run of the second configuration: the first is not lost, but takes its place.
+    if (alike(other) && !alike(first)) this.other = first;
     this.opened += 1;
+    this.moved.clear();
     this.take(config, true);
     return this.config;
+  }
+
+  /** Whether two configurations differ in seed and title at most. */
+  private alike(a: ExperimentConfig, b: ExperimentConfig): boolean {
+    return (this.module?.differences(a, b) ?? []).every(({ name }) => name === 'seed' || name === 'title');
   }
 
   value(name: string): Value | undefined {
@@ -132,6 +146,8 @@ class Experiment {
   set(name: string, value: Value, settled = true): void {
     const config = this.config;
     if (!config || !this.module) return;
+    if (this.description?.defaults[config.environment]?.[name as keyof ExperimentConfig] === value) this.moved.delete(name);
+    else this.moved.add(name);
     const changed =
       name in config.parameters
         ? { ...config, parameters: { ...config.parameters, [name]: value } }
@@ -141,8 +157,12 @@ class Experiment {
 
   /** Another task; what the experiment was compared with is of the one before. */
   chooseEnvironment(name: string): void {
+    const { config, module } = this;
     this.other = null;
-    if (this.config && this.module) this.take(this.module.with_environment(this.config, name), true);
+    if (!config || !module) return;
+    // The module takes what is usual in a task for a setting that nobody chose.
+    const chosen = [...this.moved].filter(name => !(name in config.parameters)).map(name => [name, this.value(name)]);
+    this.take({ ...module.with_environment(config, name), ...Object.fromEntries(chosen) }, true);
   }
 
   /**
@@ -186,6 +206,7 @@ class Experiment {
   /** Takes over an experiment and what it is compared with. Starts nothing; the address follows. */
   choose(config: ExperimentConfig, other: ExperimentConfig | null): void {
     this.other = other;
+    this.moved.clear();
     this.take(config, true);
   }
 
@@ -205,6 +226,7 @@ class Experiment {
     const { module } = this;
     if (!module) return;
     this.onLinkOpened();
+    this.moved.clear();
     this.config = read.config;
     [this.other, this.seeds, this.expectation] = [null, 1, null];
     this.notes = read.notes;

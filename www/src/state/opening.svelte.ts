@@ -26,6 +26,17 @@ class Opening {
     this.asking = null;
   }
 
+  /** What asks; null where it could not be loaded: nothing is dropped then. */
+  async question() {
+    try {
+      return await import('../parts/DropQuestion.svelte');
+    } catch (error) {
+      this.decide(false);
+      this.failed(error);
+      return null;
+    }
+  }
+
   private ask(name: string): Promise<boolean> {
     this.decide(false);
     this.asking = name;
@@ -38,9 +49,13 @@ class Opening {
     try {
       return await import('../open/open');
     } catch (error) {
-      notices.show({ id: 'file', text: words => words.files.failed, detail: String(error) });
+      this.failed(error);
       return null;
     }
+  }
+
+  private failed(error: unknown): void {
+    notices.show({ id: 'file', text: words => words.files.failed, detail: String(error) });
   }
 }
 

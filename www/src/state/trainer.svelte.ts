@@ -35,6 +35,9 @@ import { workers } from './workers.svelte';
  */
 export type Activity = 'idle' | 'loading' | 'preparing' | 'running' | 'stepping' | 'pausing' | 'measuring' | 'replaying';
 
+/** How long storage may take to read an interrupted run back, in milliseconds. */
+const PATIENCE = 10_000;
+
 class Trainer {
   activity = $state<Activity>('idle');
   live = $state.raw<Run | null>(null);
@@ -59,7 +62,7 @@ class Trainer {
   differences = $derived(this.run && experiment.config ? experiment.changesFrom(this.run.form) : []);
 
   /** An interrupted run is being read back. */
-  private reading = $state(false);
+  reading = $state(false);
 
   busy = $derived(this.activity !== 'idle' || this.reading);
 
@@ -237,15 +240,21 @@ class Trainer {
       notices.show({ id: 'resume', text: words => words.notices.elsewhere });
       return;
     }
-    const current = await kept.current(run.id);
-    const found = current && (await kept.open(current));
-    const batches = await kept.episodes(run.id);
-    const config = found && this.activity === 'idle' ? experiment.adopt(current.config) : null;
-    if (!found || !config) {
+    const { opened } = experiment;
+    const back = await inTime(readBack(run));
+    if (experiment.opened !== opened || this.activity !== 'idle') {
+      // Something else was opened meanwhile: it is offered again.
       kept.hold(null);
-      if (!found) notices.show({ id: 'resume', text: words => words.notices.notResumed });
+      kept.interrupted = run;
       return;
     }
+    const config = back && experiment.adopt(back.current.config);
+    if (!back || !config) {
+      kept.hold(null);
+      if (!back) notices.show({ id: 'resume', text: words => words.notices.notResumed });
+      return;
+    }
+    const { current, found, batches } = back;
     this.clear();
     this.live = new Run('live', config, '', null, run.id);
     this.live.reports = found.reports;
@@ -341,8 +350,7 @@ class Trainer {
   private begin(then: 'train' | 'step', job: Job | null = null): void {
     const config = job?.config ?? experiment.config;
     if (!config) return;
-    notices.close('stopped');
-    notices.close('broken');
+    for (const id of ['stopped', 'broken', 'file']) notices.close(id);
     this.clear();
     this.activity = 'loading';
     this.after = then;
@@ -582,6 +590,18 @@ class Trainer {
     this.measurement.clear();
     this.counterfactualFound = null;
   }
+}
+
+/** What is kept of an interrupted run; null where it cannot be read. */
+async function readBack({ id }: KeptRun) {
+  const current = await kept.current(id);
+  const found = current && (await kept.open(current));
+  return found ? { current, found, batches: await kept.episodes(id) } : null;
+}
+
+/** What comes of it, or null where it takes too long. */
+function inTime<T>(what: Promise<T>): Promise<T | null> {
+  return Promise.race([what, new Promise<null>(resolve => setTimeout(resolve, PATIENCE, null))]);
 }
 
 export const trainer = new Trainer();

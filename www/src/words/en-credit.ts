@@ -130,8 +130,8 @@ export const creditEn = {
     caption: (label: string) => `${label}. Shaded: same sign. Filled: tool turn, hollow: other turn.`,
     best: (method: string, value: string) => `Read it: “${method}” comes closest here (${value}).`,
     tied: (methods: string[]) =>
-      `Its interval overlaps with that of ${methods.map(method => `“${method}”`).join(', ')}: on these episodes they cannot be told apart.`,
-    alone: 'No other interval overlaps with its own.',
+      `On these episodes it cannot be told apart from ${methods.map(method => `“${method}”`).join(', ')}: the 95 % interval of the difference, over the same groups, reaches 0.`,
+    alone: 'It is ahead of every other method: no 95 % interval of a difference, over the same groups, reaches 0.',
     few: 'Too few turns differ to say how close any method comes.',
   },
 };

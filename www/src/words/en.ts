@@ -29,6 +29,7 @@ export const en = {
   ...filesEn,
   ...lessonsEn,
   comma: ', ',
+  colon: ': ',
   close: 'Close',
   reload: 'Reload',
   turn: (number: number) => `turn ${number}`,

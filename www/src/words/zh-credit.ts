@@ -124,8 +124,9 @@ export const creditZh: typeof creditEn = {
     y: '分配的信用',
     caption: label => `${label}。阴影：符号相同。实心：工具轮，空心：其他轮。`,
     best: (method, value) => `怎么看：这里“${method}”最接近（${value}）。`,
-    tied: methods => `它的区间与${methods.map(method => `“${method}”`).join('、')}的重叠：在这些轨迹上分不出高下。`,
-    alone: '没有其他区间与它重叠。',
+    tied: methods =>
+      `在这些轨迹上，它与${methods.map(method => `“${method}”`).join('、')}分不出高下：两者之差的 95% 区间（在相同的组上）含 0。`,
+    alone: '它比其他方法都更接近：两两之差的 95% 区间（在相同的组上）都不含 0。',
     few: '有差别的轮太少，说不出哪种方法更接近。',
   },
 };

@@ -14,6 +14,7 @@ export const zh: Words = {
   ...whatIfZh,
   ...lessonsZh,
   comma: '，',
+  colon: '：',
   close: '关闭',
   reload: '重新加载',
   turn: number => `第 ${number} 轮`,
