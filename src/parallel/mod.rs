@@ -12,11 +12,7 @@ mod pool;
 pub use packet::{Held, Kind, Packet, spelled, spelling};
 pub use pool::{Arrival, Line, Pool, install, pool, while_waiting};
 
-use std::rc::Rc;
-
 use burn::tensor::Device;
-
-use pool::Round;
 
 /// Whether work on a device is to be cut into jobs for several cores: on the CPU.
 #[cfg(feature = "cpu")]
@@ -72,46 +68,12 @@ pub trait Job: Portable + Sized {
 /// Does every job: on the pool's workers where one is installed and the device's work is cut, else on threads where there are
 /// some. Results are in the order of `jobs`.
 pub async fn all<J: Job>(device: &Device, jobs: Vec<J>) -> Vec<J::Result> {
-    let (order, jobs) = longest_first(jobs);
-    back_in_order(order, in_turn(device, jobs).await)
-}
-
-/// Jobs that other workers have begun to do.
-pub struct Ahead<J: Job> {
-    pool: Rc<Pool>,
-    order: Vec<usize>,
-    round: Round<J>,
-}
-
-/// Gives jobs to the pool's workers while whoever calls does something else, and [`Ahead::finish`] the rest; nothing where there
-/// is no pool, or the device's work is not cut.
-pub fn ahead<J: Job>(device: &Device, jobs: Vec<J>) -> Option<Ahead<J>> {
-    let pool = pool().filter(|_| cuts(device))?;
-    let (order, jobs) = longest_first(jobs);
-    let round = pool.begin(jobs);
-    Some(Ahead { pool, order, round })
-}
-
-impl<J: Job> Ahead<J> {
-    /// Does what is not done. Results are in the order of the jobs; nothing where there are other workers by now, or they were
-    /// given something else to do.
-    pub async fn finish(self) -> Option<Vec<J::Result>> {
-        let Ahead { pool: begun, order, round } = self;
-        let pool = pool().filter(|pool| Rc::ptr_eq(pool, &begun) && pool.is_last(&round))?;
-        Some(back_in_order(order, pool.finish(round).await))
-    }
-}
-
-/// Jobs with the longest first, and the place that each had.
-fn longest_first<J: Job>(jobs: Vec<J>) -> (Vec<usize>, Vec<J>) {
-    let mut jobs: Vec<(usize, J)> = jobs.into_iter().enumerate().collect();
-    jobs.sort_by_cached_key(|(_, job)| std::cmp::Reverse(job.size()));
-    jobs.into_iter().unzip()
-}
-
-/// Results of jobs in the order that those had.
-fn back_in_order<R>(order: Vec<usize>, results: Vec<R>) -> Vec<R> {
-    let mut results: Vec<(usize, R)> = order.into_iter().zip(results).collect();
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_cached_key(|&place| std::cmp::Reverse(jobs[place].size()));
+    let mut places: Vec<Option<J>> = jobs.into_iter().map(Some).collect();
+    let jobs = order.iter().filter_map(|&place| places[place].take()).collect();
+    let results = in_turn(device, jobs).await;
+    let mut results: Vec<(usize, J::Result)> = order.into_iter().zip(results).collect();
     results.sort_by_key(|&(place, _)| place);
     results.into_iter().map(|(_, result)| result).collect()
 }

@@ -3,8 +3,11 @@
 //! Who calls here owns the run and works on its jobs too. Every other worker gets one job and, while there are enough, more to go on
 //! with, since the owner hears of an answer only between two jobs of its own, and messages take their time. A worker that is lost is
 //! lost to the pool and not to the run: its jobs are done by the others.
+//!
+//! The owner has the optimizer, the credit and the checkpoint besides, so with two workers it is the one that is waited for: posting
+//! the first jobs of the next step while this one is kept and told gained nothing there (`tests/README.md`).
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -42,13 +45,6 @@ pub trait Line {
 thread_local! {
     static POOL: RefCell<Option<Rc<Pool>>> = const { RefCell::new(None) };
     static ERRAND: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
-    /// The last number of a packet or of a round: no pool of this thread uses one again, since workers may still answer what another
-    /// pool asked of them.
-    static NUMBER: Cell<u32> = const { Cell::new(0) };
-}
-
-fn number() -> u32 {
-    NUMBER.replace(NUMBER.get() + 1) + 1
 }
 
 /// Something to do for whoever has to wait for other workers in the jobs that come next. Where nobody waits it is not done.
@@ -93,8 +89,7 @@ struct State {
     took: [Option<Duration>; Kind::ALL.len()],
     /// What was given to keep, the oldest first.
     held: VecDeque<(Held, Rc<Packet>)>,
-    /// The number of the last round of jobs.
-    round: u32,
+    next: u32,
 }
 
 #[derive(Default)]
@@ -107,9 +102,8 @@ struct Worker {
     owes: VecDeque<(u32, usize)>,
 }
 
-/// A round of jobs that is begun and not done.
-pub(super) struct Round<J: Job> {
-    number: u32,
+/// The jobs of one call of [`Pool::run`].
+struct Jobs<J: Job> {
     /// `None` once done.
     jobs: Vec<Option<J>>,
     results: Vec<Option<J::Result>>,
@@ -148,7 +142,8 @@ impl Pool {
                 return held;
             }
         }
-        let held = Held(number());
+        state.next += 1;
+        let held = Held(state.next);
         state.held.push_back((held, Rc::new(Packet { kind: Kind::Policy, task, numbers, needs: vec![held] })));
         if state.held.len() > HELD {
             state.held.pop_front();
@@ -158,21 +153,9 @@ impl Pool {
 
     /// Does every job, here and elsewhere. The longest are to stand first. Results are in the order of `jobs`.
     pub(super) async fn run<J: Job>(&self, jobs: Vec<J>) -> Vec<J::Result> {
-        let round = self.begin(jobs);
-        self.finish(round).await
-    }
-
-    /// Hands out jobs, for [`Pool::finish`] to do the others. The longest are to stand first.
-    pub(super) fn begin<J: Job>(&self, jobs: Vec<J>) -> Round<J> {
-        let number = number();
-        {
-            let mut state = self.state.borrow_mut();
-            state.round = number;
-            // What an earlier round left behind is nobody's any more.
-            state.workers.iter_mut().for_each(|worker| worker.owes.clear());
-        }
-        let mut work = Round {
-            number,
+        // What an earlier call that was broken off left behind is nobody's any more.
+        self.state.borrow_mut().workers.iter_mut().for_each(|worker| worker.owes.clear());
+        let mut work = Jobs {
             sizes: jobs.iter().map(Job::size).collect(),
             queue: (0..jobs.len()).collect(),
             shared: true,
@@ -180,17 +163,6 @@ impl Pool {
             jobs: jobs.into_iter().map(Some).collect(),
             times: Vec::new(),
         };
-        self.share(&mut work);
-        work
-    }
-
-    /// Whether no other round was begun since: what the workers were given of that one is then lost.
-    pub(super) fn is_last<J: Job>(&self, work: &Round<J>) -> bool {
-        self.state.borrow().round == work.number
-    }
-
-    /// Does every job of the round begun last, here and elsewhere. Results are in the order of the jobs.
-    pub(super) async fn finish<J: Job>(&self, mut work: Round<J>) -> Vec<J::Result> {
         loop {
             self.share(&mut work);
             if let Some(index) = work.queue.pop_front() {
@@ -224,7 +196,7 @@ impl Pool {
 
     /// Hands out jobs; the last one that nobody has begun is left for the caller. What a worker gets besides its first comes from the
     /// back of the queue: the longest stand in front, and nobody is to have two of those.
-    fn share<J: Job>(&self, work: &mut Round<J>) {
+    fn share<J: Job>(&self, work: &mut Jobs<J>) {
         let workers = self.state.borrow().workers.len();
         for depth in 0..self.depth(J::KIND) {
             for worker in 0..workers {
@@ -249,7 +221,7 @@ impl Pool {
 
     /// Whether a worker that has a job already may have this one too: not where it would have more than its share of all that is not
     /// done, by more than half of the job.
-    fn fair<J: Job>(&self, worker: usize, job: usize, work: &Round<J>) -> bool {
+    fn fair<J: Job>(&self, worker: usize, job: usize, work: &Jobs<J>) -> bool {
         let state = self.state.borrow();
         let owed = |worker: &Worker| worker.owes.iter().map(|&(_, job)| work.sizes[job]).sum::<usize>();
         let left: usize = work.queue.iter().map(|&queued| work.sizes[queued]).sum();
@@ -275,8 +247,9 @@ impl Pool {
     fn post(&self, worker: usize, job: usize, packet: &Packet) {
         self.give(worker, &packet.needs);
         let number = {
-            let number = number();
             let mut state = self.state.borrow_mut();
+            state.next += 1;
+            let number = state.next;
             let worker = &mut state.workers[worker];
             worker.owes.push_back((number, job));
             worker.worked = true;
@@ -324,7 +297,7 @@ impl Pool {
     }
 
     /// Takes in what has arrived.
-    async fn take_arrived<J: Job>(&self, work: &mut Round<J>) {
+    async fn take_arrived<J: Job>(&self, work: &mut Jobs<J>) {
         if self.owed() {
             while let Some(arrival) = self.line.arrival(Duration::ZERO).await {
                 self.take(arrival, work);
@@ -333,7 +306,7 @@ impl Pool {
     }
 
     /// Waits for one arrival, and gives up who does not answer. False where nobody owes anything.
-    async fn await_one<J: Job>(&self, work: &mut Round<J>, patience: Duration) -> bool {
+    async fn await_one<J: Job>(&self, work: &mut Jobs<J>, patience: Duration) -> bool {
         if !self.owed() {
             return false;
         }
@@ -354,7 +327,7 @@ impl Pool {
         self.state.borrow().workers.iter().any(|worker| !worker.owes.is_empty())
     }
 
-    fn take<J: Job>(&self, arrival: Arrival, work: &mut Round<J>) {
+    fn take<J: Job>(&self, arrival: Arrival, work: &mut Jobs<J>) {
         let (worker, number, packet) = match arrival {
             Arrival::Lost { worker } => return self.lose(worker, work),
             Arrival::Answer { worker, number, packet } => (worker, number, packet),
@@ -384,7 +357,7 @@ impl Pool {
     }
 
     /// Counts a worker as lost; the jobs that it has not answered are to be done again.
-    fn lose<J: Job>(&self, worker: usize, work: &mut Round<J>) {
+    fn lose<J: Job>(&self, worker: usize, work: &mut Jobs<J>) {
         let owed = {
             let mut state = self.state.borrow_mut();
             let Some(worker) = state.workers.get_mut(worker).filter(|worker| !worker.lost) else {

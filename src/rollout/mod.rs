@@ -26,6 +26,6 @@ mod shard;
 #[cfg(feature = "cpu")]
 mod slices;
 #[cfg(feature = "engine")]
-pub use sampler::{Ahead, RolloutError, Sampling, roll_out, roll_out_ahead};
+pub use sampler::{RolloutError, Sampling, roll_out};
 #[cfg(feature = "engine")]
 pub use shard::play_packet;

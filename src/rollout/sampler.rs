@@ -4,15 +4,13 @@
 //! environments answer, and the answers are fed in one block. Finished rows leave the batch. Rows that start from the same tokens
 //! share the work on them. How a turn is decoded is up to a [`super::decoding::Decoding`].
 
-use std::sync::Arc;
-
 use super::decoding::{Decoded, decoding, most_rows};
 use super::row::Row;
 use super::shard::Shard;
 use super::{Episode, Limits, Trajectory};
 use crate::config::{ExperimentConfig, Parameters};
 use crate::cpu::Packed;
-use crate::parallel::{self, Held};
+use crate::parallel;
 use crate::policy::Policy;
 use crate::readback::{ReadError, read};
 
@@ -78,49 +76,13 @@ pub async fn roll_out(policy: &Policy, episodes: Vec<Episode>, sampling: &Sampli
     if !parallel::cuts(&policy.device()) || episodes.len() <= SHARD {
         return play(&packed, episodes, sampling).await;
     }
-    in_order(parallel::all(&policy.device(), shards(policy, episodes, sampling)).await)
-}
-
-/// Episodes that other workers have begun to play.
-pub struct Ahead {
-    shards: parallel::Ahead<Shard>,
-    /// What their jobs need.
-    held: Option<Held>,
-}
-
-/// Gives episodes to other workers while whoever calls does something else, and [`Ahead::finish`] plays the rest; nothing where
-/// nobody else plays them.
-pub fn roll_out_ahead(policy: &Policy, episodes: Vec<Episode>, sampling: &Sampling) -> Option<Ahead> {
-    if episodes.len() <= SHARD || most_rows(policy, sampling).is_some() {
-        return None;
-    }
-    let shards = shards(policy, episodes, sampling);
-    let held = shards.first().and_then(|shard| shard.held);
-    Some(Ahead { shards: parallel::ahead(&policy.device(), shards)?, held })
-}
-
-impl Ahead {
-    /// Plays all episodes to their end, as [`roll_out`]; nothing where the others were given something else to do meanwhile.
-    ///
-    /// # Errors
-    /// When a log-probability is not finite.
-    pub async fn finish(self) -> Option<Result<Vec<Trajectory>, RolloutError>> {
-        let held = self.held.is_none_or(|held| parallel::pool().is_some_and(|pool| pool.holds(held)));
-        if held { Some(in_order(self.shards.finish().await?)) } else { None }
-    }
-}
-
-/// Cuts episodes into what one core plays.
-fn shards(policy: &Policy, episodes: Vec<Episode>, sampling: &Sampling) -> Vec<Shard> {
-    let (packed, held, sampling) = (Arc::new(Packed::new(policy)), policy.hold(), Arc::new(sampling.clone()));
+    let held = policy.hold();
     let mut rest = episodes.into_iter();
     let shards = std::iter::from_fn(|| Some(rest.by_ref().take(SHARD).collect::<Vec<_>>()).filter(|shard| !shard.is_empty()));
-    shards.map(|episodes| Shard { policy: packed.clone(), held, episodes, sampling: sampling.clone() }).collect()
-}
-
-/// The episodes of shards, or the first error.
-fn in_order(played: Vec<Result<Vec<Trajectory>, RolloutError>>) -> Result<Vec<Trajectory>, RolloutError> {
-    Ok(played.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    let shards = shards.map(|episodes| Shard { policy: &packed, held, episodes, sampling }).collect();
+    let played = parallel::all(&policy.device(), shards).await;
+    let played = played.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(played.into_iter().flatten().collect())
 }
 
 /// Plays episodes as one batch.

@@ -3,8 +3,6 @@
 //! Environments are reproducible: their draws and the actions so far are sent, and only the actions that were sampled come back,
 //! with their log-probabilities. Whoever asked plays them on the environments it has.
 
-use std::sync::Arc;
-
 use super::episode::repeat;
 use super::sampler::play;
 use super::{Episode, Origin, Prefix, RolloutError, Sampling, Trajectory, Turn};
@@ -15,12 +13,12 @@ use crate::seed::Draws;
 use crate::vocabulary::Token;
 
 /// Episodes to be played by one core.
-pub(super) struct Shard {
-    pub policy: Arc<Packed>,
+pub(super) struct Shard<'a> {
+    pub policy: &'a Packed,
     /// The policy as other workers know it.
     pub held: Option<Held>,
     pub episodes: Vec<Episode>,
-    pub sampling: Arc<Sampling>,
+    pub sampling: &'a Sampling,
 }
 
 /// How many beginnings episodes have, those that begin alike standing together.
@@ -53,7 +51,7 @@ enum Outcome {
     NonFinite,
 }
 
-impl Job for Shard {
+impl Job for Shard<'_> {
     const KIND: Kind = Kind::Episodes;
 
     type Result = Result<Vec<Trajectory>, RolloutError>;
@@ -64,7 +62,7 @@ impl Job for Shard {
     }
 
     async fn here(self) -> Self::Result {
-        play(&self.policy, self.episodes, &self.sampling).await
+        play(self.policy, self.episodes, self.sampling).await
     }
 
     fn packet(&self) -> Option<Packet> {
@@ -75,7 +73,7 @@ impl Job for Shard {
             sampling: episode.sampling.clone(),
             tool: episode.tool.clone(),
         };
-        let task = Task { sampling: Sampling::clone(&self.sampling), episodes: self.episodes.iter().map(start).collect() };
+        let task = Task { sampling: self.sampling.clone(), episodes: self.episodes.iter().map(start).collect() };
         Some(Packet { kind: Self::KIND, task: spelled(&task)?, numbers: Vec::new(), needs: vec![self.held?] })
     }
 
@@ -85,7 +83,7 @@ impl Job for Shard {
             return Some(Err(RolloutError::NonFinite));
         }
         let mut numbers = answer.numbers.as_slice();
-        let trajectories = self.episodes.iter().map(|episode| play_on(episode, &self.sampling, &mut numbers));
+        let trajectories = self.episodes.iter().map(|episode| play_on(episode, self.sampling, &mut numbers));
         let trajectories = trajectories.collect::<Option<Vec<_>>>()?;
         numbers.is_empty().then_some(Ok(trajectories))
     }

@@ -35,7 +35,7 @@ use crate::objective::trained_trajectories;
 use crate::parallel;
 use crate::policy::Policy;
 use crate::reward::{self, RewardTable};
-use crate::rollout::{Ahead, Episode, GroupInfo, RolloutError, Sampling, Trajectory, roll_out, roll_out_ahead};
+use crate::rollout::{Episode, GroupInfo, RolloutError, Sampling, Trajectory, roll_out};
 use episodes::{Plan, held_out_episodes, training_episodes};
 
 /// A run in progress.
@@ -48,15 +48,6 @@ pub struct Trainer {
     iteration: usize,
     /// What the next step plays, where there was time to plan it.
     plan: Rc<RefCell<Option<Plan>>>,
-    /// The same where other workers play it already.
-    begun: Option<Begun>,
-}
-
-/// Episodes of a step that are played while the step before comes to its end.
-struct Begun {
-    iteration: usize,
-    starts: Vec<GroupStart>,
-    playing: Ahead,
 }
 
 /// Why a training step failed. The weights are those before it.
@@ -104,7 +95,7 @@ impl Trainer {
         let learner = Learner::new(policy, UpdateSettings::of(&config));
         let critic = (config.credit_method == CreditMethod::Gae).then(|| Critic::new(policy, CriticSettings::of(&config)));
         let question_types = environment::declaration(&config).question_types.len();
-        Trainer { config, learner, critic, question_types, iteration: 0, plan: Rc::default(), begun: None }
+        Trainer { config, learner, critic, question_types, iteration: 0, plan: Rc::default() }
     }
 
     /// Training steps done.
@@ -141,21 +132,16 @@ impl Trainer {
     /// When the device fails or a log-probability is not finite; the update that made it so is then taken back.
     pub async fn sample(&mut self) -> Result<Rollout, TrainError> {
         let start = Instant::now();
-        let (starts, played) = match self.finish_begun().await {
-            Some((starts, played)) => (starts, played),
-            None => {
-                let Plan { starts, episodes, .. } = self.planned();
-                (starts, roll_out(&self.policy(), episodes, &Sampling::of(&self.config)).await)
-            }
-        };
-        let mut training = match played {
+        let planned = self.plan.take().filter(|plan| plan.iteration == self.iteration);
+        let Plan { starts, episodes, .. } = planned.unwrap_or_else(|| Plan::new(&self.config, self.iteration));
+        let count = episodes.len() - self.config.held_out;
+        let mut training = match roll_out(&self.policy(), episodes, &Sampling::of(&self.config)).await {
             Err(error @ RolloutError::NonFinite) => {
                 self.learner.undo();
                 return Err(error.into());
             }
             result => result?,
         };
-        let count = training.len() - self.config.held_out;
         let held_out = training.split_off(count);
         let groups = Vec::new();
         let mut rollout = Rollout { iteration: self.iteration, groups, starts, training, held_out, seconds: 0.0 };
@@ -165,28 +151,6 @@ impl Trainer {
         rollout.groups = rollout.starts.iter().map(GroupStart::info).collect();
         rollout.seconds = start.elapsed().as_secs_f64();
         Ok(rollout)
-    }
-
-    /// What the next step plays.
-    fn planned(&mut self) -> Plan {
-        let planned = self.plan.take().filter(|plan| plan.iteration == self.iteration);
-        planned.unwrap_or_else(|| Plan::new(&self.config, self.iteration))
-    }
-
-    /// Gives other workers episodes of the next step, if there is to be one: they have nothing to do until this one is told and kept.
-    fn begin_next(&mut self) {
-        if self.iteration >= self.config.iterations || parallel::pool().is_none() {
-            return;
-        }
-        let Plan { iteration, starts, episodes } = self.planned();
-        let playing = roll_out_ahead(&self.policy(), episodes, &Sampling::of(&self.config));
-        self.begun = playing.map(|playing| Begun { iteration, starts, playing });
-    }
-
-    /// The episodes of this step, where they were begun.
-    async fn finish_begun(&mut self) -> Option<(Vec<GroupStart>, Result<Vec<Trajectory>, RolloutError>)> {
-        let Begun { starts, playing, .. } = self.begun.take().filter(|begun| begun.iteration == self.iteration)?;
-        Some((starts, playing.finish().await?))
     }
 
     /// Phase 2: facts get their worth. Where KL acts in the reward, every turn pays for its distance from the reference.
@@ -237,7 +201,6 @@ impl Trainer {
         report.seconds = rollout.seconds + start.elapsed().as_secs_f64();
         report.tokens_per_second = report.tokens as f64 / report.seconds.max(1e-9);
         self.iteration += 1;
-        self.begin_next();
         Ok(report)
     }
 
